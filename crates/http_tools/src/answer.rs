@@ -227,25 +227,7 @@ fn coding(headers: &HeaderMap) -> Option<String> {
 fn success(tool: &CompiledTool, response: &EgressResponse) -> ToolAnswer {
     let body = response.body.as_ref();
     if body.is_empty() {
-        let text = format!(
-            "The API answered {} without content: done.",
-            line(response.status)
-        );
-        return match tool.output_schema() {
-            // The promise of an object cannot be kept, but the work was done: say so rather than
-            // fail.
-            Some(_) if response.status != StatusCode::NO_CONTENT => ToolAnswer::error(
-                CallOutcome::ToolError,
-                format!(
-                    "The API answered {} without content, although its documentation promises an object. The call itself succeeded; do not repeat it blindly.",
-                    line(response.status)
-                ),
-            ),
-            Some(_) => {
-                ToolAnswer::ok(Content::Text(text), Structured::None).with_empty_object(tool)
-            }
-            None => ToolAnswer::ok(Content::Text(text), Structured::None),
-        };
+        return empty(tool, response.status);
     }
     if let Some(coding) = coding(&response.headers) {
         return ToolAnswer::error(
@@ -293,7 +275,30 @@ fn success(tool: &CompiledTool, response: &EgressResponse) -> ToolAnswer {
             ),
         );
     }
-    let content = if essence.starts_with("image/") && essence != "image/svg+xml" {
+    ToolAnswer::ok(content(response, essence), Structured::None)
+}
+
+/// A success without a body.
+fn empty(tool: &CompiledTool, status: StatusCode) -> ToolAnswer {
+    let text = format!("The API answered {} without content: done.", line(status));
+    match tool.output_schema() {
+        // The promise of an object cannot be kept, but the work was done: say so rather than fail.
+        Some(_) if status != StatusCode::NO_CONTENT => ToolAnswer::error(
+            CallOutcome::ToolError,
+            format!(
+                "The API answered {} without content, although its documentation promises an object. The call itself succeeded; do not repeat it blindly.",
+                line(status)
+            ),
+        ),
+        Some(_) => ToolAnswer::ok(Content::Text(text), Structured::None).with_empty_object(tool),
+        None => ToolAnswer::ok(Content::Text(text), Structured::None),
+    }
+}
+
+/// A body that is no JSON object, by its media type.
+fn content(response: &EgressResponse, essence: &str) -> Content {
+    let body = response.body.as_ref();
+    if essence.starts_with("image/") && essence != "image/svg+xml" {
         Content::Image {
             mime: essence.to_owned(),
             data: STANDARD.encode(body),
@@ -319,8 +324,7 @@ fn success(tool: &CompiledTool, response: &EgressResponse) -> ToolAnswer {
             mime: mime.to_owned(),
             data: STANDARD.encode(body),
         }
-    };
-    ToolAnswer::ok(content, Structured::None)
+    }
 }
 
 impl ToolAnswer {

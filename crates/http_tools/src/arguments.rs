@@ -349,38 +349,46 @@ fn describe(
         }
         ValidationErrorKind::UniqueItems => push(path, "must not contain an item twice".to_owned()),
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            // The alternative that got furthest is the one that was meant.
-            let nearest = context
-                .iter()
-                .filter(|branch| !branch.is_empty())
-                .max_by_key(|branch| {
-                    let deepest = branch
-                        .iter()
-                        .map(|error| error.instance_path().as_str().len())
-                        .max()
-                        .unwrap_or(0);
-                    (deepest, std::cmp::Reverse(branch.len()))
-                });
-            push(
-                path,
-                format!(
-                    "fits none of the {} alternatives of the schema",
-                    context.len()
-                ),
-            );
-            if depth < 3
-                && let Some(branch) = nearest
-            {
-                for error in branch.iter().take(3) {
-                    describe(error, faults, depth + 1);
-                }
-            }
+            alternatives(path, context, faults, depth);
         }
         ValidationErrorKind::OneOfMultipleValid { .. } => {
             push(path, "fits more than one of the alternatives of the schema, where exactly one is expected".to_owned());
         }
         ValidationErrorKind::FalseSchema => push(path, "must be left out".to_owned()),
         _ => push(path, cut(&error.masked_with("the value").to_string(), 300)),
+    }
+}
+
+/// A value that fits none of some alternatives, with the faults in one of them.
+fn alternatives(
+    path: String,
+    context: &[Vec<jsonschema::ValidationError<'_>>],
+    faults: &mut Vec<ArgumentFault>,
+    depth: usize,
+) {
+    // The alternative that got furthest is the one that was meant.
+    let nearest = context
+        .iter()
+        .filter(|branch| !branch.is_empty())
+        .max_by_key(|branch| {
+            let deepest = branch
+                .iter()
+                .map(|error| error.instance_path().as_str().len())
+                .max()
+                .unwrap_or(0);
+            (deepest, std::cmp::Reverse(branch.len()))
+        });
+    let message = format!(
+        "fits none of the {} alternatives of the schema",
+        context.len()
+    );
+    faults.push(ArgumentFault { path, message });
+    if depth < 3
+        && let Some(branch) = nearest
+    {
+        for error in branch.iter().take(3) {
+            describe(error, faults, depth + 1);
+        }
     }
 }
 

@@ -151,44 +151,11 @@ impl Credential {
 
     /// Trims what people paste around secrets, and refuses what no request could carry (MCP-AB-44).
     pub fn checked(mut self) -> Result<Self, InvalidCredential> {
-        let invalid = |field, message: &str| {
-            Err(InvalidCredential {
-                field,
-                message: message.to_owned(),
-            })
-        };
         match &mut self {
             Self::ApiKey { place, name, value } => {
                 tidy(name);
                 tidy(value);
-                if name.is_empty() {
-                    return invalid(
-                        "name",
-                        "Name the header, query parameter or cookie that carries the key.",
-                    );
-                }
-                match place {
-                    KeyPlace::Header => header_name("name", name)?,
-                    KeyPlace::Cookie => {
-                        if !name.bytes().all(is_token) {
-                            return invalid(
-                                "name",
-                                "A cookie's name has only letters, digits and -_.~ and the like.",
-                            );
-                        }
-                        if value
-                            .bytes()
-                            .any(|b| matches!(b, b';' | b',' | b' ' | b'"'))
-                        {
-                            return invalid(
-                                "value",
-                                "A cookie's value has no spaces, commas, semicolons or quotes.",
-                            );
-                        }
-                    }
-                    KeyPlace::Query => {}
-                }
-                secret("value", value)?;
+                api_key(*place, name, value)?;
             }
             Self::Bearer { token } => {
                 tidy(token);
@@ -202,27 +169,7 @@ impl Credential {
                 }
                 secret("token", token)?;
             }
-            Self::Basic { username, password } => {
-                if username.contains(':') {
-                    return invalid(
-                        "username",
-                        "A user name for Basic authentication has no colon.",
-                    );
-                }
-                if username.is_empty() && password.is_empty() {
-                    return invalid("username", "Give a user name, a password or both.");
-                }
-                if username
-                    .chars()
-                    .chain(password.chars())
-                    .any(char::is_control)
-                {
-                    return invalid(
-                        "password",
-                        "User name and password have no control characters.",
-                    );
-                }
-            }
+            Self::Basic { username, password } => basic(username, password)?,
             Self::Headers { headers } => {
                 if headers.is_empty() || headers.len() > 20 {
                     return invalid("headers", "Give between 1 and 20 headers.");
@@ -244,19 +191,7 @@ impl Credential {
                 tidy(token_url);
                 tidy(client_id);
                 tidy(client_secret);
-                let sound = Url::parse(token_url).is_ok_and(|url| {
-                    matches!(url.scheme(), "https" | "http") && url.host_str().is_some()
-                });
-                if !sound {
-                    return invalid(
-                        "token_url",
-                        "Give the complete address of the token endpoint, starting with https://.",
-                    );
-                }
-                if client_id.is_empty() {
-                    return invalid("client_id", "Give the client id.");
-                }
-                secret("client_secret", client_secret)?;
+                client_credentials(token_url, client_id, client_secret)?;
                 *scope = scope
                     .take()
                     .map(|text| text.trim().to_owned())
@@ -419,6 +354,84 @@ fn set(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), InvalidCr
     value.set_sensitive(true);
     headers.insert(name, value);
     Ok(())
+}
+
+fn invalid<T>(field: &'static str, message: &str) -> Result<T, InvalidCredential> {
+    Err(InvalidCredential {
+        field,
+        message: message.to_owned(),
+    })
+}
+
+/// Checks the name and the value of an API key for the place that carries it.
+fn api_key(place: KeyPlace, name: &str, value: &str) -> Result<(), InvalidCredential> {
+    if name.is_empty() {
+        return invalid(
+            "name",
+            "Name the header, query parameter or cookie that carries the key.",
+        );
+    }
+    match place {
+        KeyPlace::Header => header_name("name", name)?,
+        KeyPlace::Cookie => {
+            if !name.bytes().all(is_token) {
+                return invalid(
+                    "name",
+                    "A cookie's name has only letters, digits and -_.~ and the like.",
+                );
+            }
+            if value
+                .bytes()
+                .any(|b| matches!(b, b';' | b',' | b' ' | b'"'))
+            {
+                return invalid(
+                    "value",
+                    "A cookie's value has no spaces, commas, semicolons or quotes.",
+                );
+            }
+        }
+        KeyPlace::Query => {}
+    }
+    secret("value", value)
+}
+
+fn basic(username: &str, password: &str) -> Result<(), InvalidCredential> {
+    if username.contains(':') {
+        return invalid(
+            "username",
+            "A user name for Basic authentication has no colon.",
+        );
+    }
+    if username.is_empty() && password.is_empty() {
+        return invalid("username", "Give a user name, a password or both.");
+    }
+    let mut both = username.chars().chain(password.chars());
+    if both.any(char::is_control) {
+        return invalid(
+            "password",
+            "User name and password have no control characters.",
+        );
+    }
+    Ok(())
+}
+
+fn client_credentials(
+    token_url: &str,
+    client_id: &str,
+    client_secret: &str,
+) -> Result<(), InvalidCredential> {
+    let is_complete = Url::parse(token_url)
+        .is_ok_and(|url| matches!(url.scheme(), "https" | "http") && url.host_str().is_some());
+    if !is_complete {
+        return invalid(
+            "token_url",
+            "Give the complete address of the token endpoint, starting with https://.",
+        );
+    }
+    if client_id.is_empty() {
+        return invalid("client_id", "Give the client id.");
+    }
+    secret("client_secret", client_secret)
 }
 
 fn tidy(text: &mut String) {

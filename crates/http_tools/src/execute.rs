@@ -1,11 +1,14 @@
 //! One call, from arguments to answer. The only place of this crate, beside the token source, that
 //! sends.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use http::Method;
 use portolan_model::registry::{CallOutcome, FollowRedirects, SourceSettings};
-use portolan_net::egress::{Egress, EgressRequest, Redirects};
+use portolan_net::{
+    egress::{Egress, EgressRequest, EgressResponse, Redirects},
+    secrets::Secrets,
+};
 use portolan_traces::Span;
 use serde_json::{Map, Value};
 use url::Url;
@@ -14,9 +17,10 @@ use crate::{
     answer::{self, ToolAnswer},
     arguments::CompiledTool,
     credential::{self, CredentialSlot},
-    exchange, outgoing,
+    exchange::{self, Sent},
+    outgoing,
     proof::Proof,
-    request::{self, BuildError},
+    request::{self, BuildError, BuiltRequest},
     token_source::TokenSource,
 };
 
@@ -82,107 +86,30 @@ pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value
     let arguments = arguments.as_object().unwrap_or(&empty);
     let mut is_retry = false;
     loop {
-        let built = match request::build(tool.plan(), &caller.target.base_url, arguments) {
-            Ok(built) => built,
-            Err(BuildError::Arguments(faults)) => return ToolAnswer::invalid(faults),
-            Err(error @ BuildError::Plan(_)) => {
-                return ToolAnswer::error(
-                    CallOutcome::Internal,
-                    format!(
-                        "Nothing was sent: {error}. A person has to correct the tool in the console."
-                    ),
-                );
-            }
+        let ready = match ready(caller, tool, arguments).await {
+            Ok(ready) => ready,
+            Err(answer) => return *answer,
         };
-        let (mut url, mut headers) = (built.url, built.headers);
-        let mut token = None;
-        if let Some(access) = caller.account {
-            if let Err(error) = credential::bearer(&mut headers, access) {
-                return ToolAnswer::error(
-                    CallOutcome::Internal,
-                    format!("Nothing was sent: {error}"),
-                );
-            }
-        } else if let Some(slot) = caller.credential {
-            token = match caller.tokens.token(caller.egress, slot).await {
-                Ok(token) => token,
-                Err(error) => {
-                    tracing::debug!(%error, "no access token for a tool call");
-                    let mut answer = ToolAnswer::error(
-                        CallOutcome::UpstreamError,
-                        format!(
-                            "Nothing was sent to the API, because {error}. A person can check the source's credential in the console."
-                        ),
-                    );
-                    answer.proof = error.proof();
-                    return answer;
-                }
-            };
-            if let Err(error) = slot
-                .credential
-                .apply(&mut url, &mut headers, token.as_deref())
-            {
-                return ToolAnswer::error(
-                    CallOutcome::Internal,
-                    format!(
-                        "Nothing was sent: {error} A person has to set the source's credential again in the console."
-                    ),
-                );
-            }
-        }
-        let span = caller
-            .trace
-            .map(|call| outgoing::begin(call, &built.method, &url, &mut headers));
-        let is_safe = matches!(built.method, Method::GET | Method::HEAD);
-        let request = EgressRequest {
-            method: built.method,
-            url,
-            headers,
-            body: built.body,
-            timeout: caller.target.timeout,
-            max_response_bytes: caller.target.max_response_bytes,
-            redirects: caller.target.redirects,
-        };
-        let signed_with = caller.credential.filter(|_| caller.account.is_none());
-        let known = || {
-            let mut secrets = caller
-                .credential
-                .map(|slot| slot.credential.secrets())
-                .unwrap_or_default();
-            for token in token.as_deref().into_iter().chain(caller.account) {
-                secrets.add(token);
-            }
-            secrets
-        };
-        let sent = caller.shows_exchange.then(|| {
-            let headers = caller.egress.headers_to_send(&request);
-            let credential = signed_with.map(|slot| &slot.credential);
-            exchange::sent(&request, &headers, credential, &known())
-        });
-        let response = caller.egress.send(request).await;
-        if let Some(span) = span {
+        let (is_safe, token) = (ready.is_safe(), ready.token);
+        let sent = caller
+            .shows_exchange
+            .then(|| shown(caller, &ready.request, token.as_deref()));
+        let response = caller.egress.send(ready.request).await;
+        if let Some(span) = ready.span {
             outgoing::end(span, &response);
         }
-        let mut answer = match response {
-            Ok(response) => {
-                if response.status == http::StatusCode::UNAUTHORIZED
-                    && let (Some(slot), Some(refused)) = (caller.credential, &token)
-                {
-                    caller.tokens.forget(slot, refused).await;
-                    if is_safe && !is_retry {
-                        is_retry = true;
-                        continue;
-                    }
-                }
-                let secrets = known();
-                let received = caller
-                    .shows_exchange
-                    .then(|| exchange::received(&response, &secrets));
-                let proof = signed_with.and_then(|_| Proof::of_status(response.status));
-                let mut answer = answer::shape(tool, response, &secrets);
-                (answer.received, answer.proof) = (received, proof);
-                answer
+        let status = response.as_ref().ok().map(|response| response.status);
+        if status == Some(http::StatusCode::UNAUTHORIZED)
+            && let (Some(slot), Some(refused)) = (caller.credential, &token)
+        {
+            caller.tokens.forget(slot, refused).await;
+            if is_safe && !is_retry {
+                is_retry = true;
+                continue;
             }
+        }
+        let mut answer = match response {
+            Ok(response) => answered(caller, tool, response, token.as_deref()),
             Err(error) => {
                 tracing::debug!(kind = error.kind(), "a tool call got no answer");
                 answer::unreachable(&error)
@@ -191,4 +118,132 @@ pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value
         answer.sent = sent;
         return answer;
     }
+}
+
+/// A request with everything that opens the API.
+struct Ready {
+    request: EgressRequest,
+    /// The OAuth token that it carries, if its source has client credentials.
+    token: Option<Arc<str>>,
+    /// Its span, already begun.
+    span: Option<Span>,
+}
+
+impl Ready {
+    fn is_safe(&self) -> bool {
+        matches!(self.request.method, Method::GET | Method::HEAD)
+    }
+}
+
+/// Makes the request of a call, or the answer that says why nothing is sent.
+async fn ready(
+    caller: &Caller<'_>,
+    tool: &CompiledTool,
+    arguments: &Map<String, Value>,
+) -> Result<Ready, Box<ToolAnswer>> {
+    let built = request::build(tool.plan(), &caller.target.base_url, arguments);
+    let mut built = built.map_err(|error| match error {
+        BuildError::Arguments(faults) => Box::new(ToolAnswer::invalid(faults)),
+        BuildError::Plan(_) => not_sent(format!(
+            "Nothing was sent: {error}. A person has to correct the tool in the console."
+        )),
+    })?;
+    let token = open(caller, &mut built).await?;
+    let span = caller
+        .trace
+        .map(|call| outgoing::begin(call, &built.method, &built.url, &mut built.headers));
+    Ok(Ready {
+        request: EgressRequest {
+            method: built.method,
+            url: built.url,
+            headers: built.headers,
+            body: built.body,
+            timeout: caller.target.timeout,
+            max_response_bytes: caller.target.max_response_bytes,
+            redirects: caller.target.redirects,
+        },
+        token,
+        span,
+    })
+}
+
+/// Puts the account's token or the credential on a request. Returns the OAuth token that was
+/// fetched for it.
+async fn open(
+    caller: &Caller<'_>,
+    built: &mut BuiltRequest,
+) -> Result<Option<Arc<str>>, Box<ToolAnswer>> {
+    if let Some(access) = caller.account {
+        credential::bearer(&mut built.headers, access)
+            .map_err(|error| not_sent(format!("Nothing was sent: {error}")))?;
+        return Ok(None);
+    }
+    let Some(slot) = caller.credential else {
+        return Ok(None);
+    };
+    let token = caller.tokens.token(caller.egress, slot).await;
+    let token = token.map_err(|error| {
+        tracing::debug!(%error, "no access token for a tool call");
+        let mut answer = ToolAnswer::error(
+            CallOutcome::UpstreamError,
+            format!(
+                "Nothing was sent to the API, because {error}. A person can check the source's credential in the console."
+            ),
+        );
+        answer.proof = error.proof();
+        Box::new(answer)
+    })?;
+    slot.credential
+        .apply(&mut built.url, &mut built.headers, token.as_deref())
+        .map_err(|error| {
+            not_sent(format!(
+                "Nothing was sent: {error} A person has to set the source's credential again in the console."
+            ))
+        })?;
+    Ok(token)
+}
+
+fn not_sent(text: String) -> Box<ToolAnswer> {
+    Box::new(ToolAnswer::error(CallOutcome::Internal, text))
+}
+
+/// The credential of a request, unless a connected account replaces it.
+fn signed_with<'a>(caller: &Caller<'a>) -> Option<&'a CredentialSlot> {
+    caller.credential.filter(|_| caller.account.is_none())
+}
+
+/// What no person and no model may see of an exchange.
+fn secrets(caller: &Caller<'_>, token: Option<&str>) -> Secrets {
+    let mut secrets = caller
+        .credential
+        .map(|slot| slot.credential.secrets())
+        .unwrap_or_default();
+    for token in token.into_iter().chain(caller.account) {
+        secrets.add(token);
+    }
+    secrets
+}
+
+/// A request as a person sees it who tries a tool.
+fn shown(caller: &Caller<'_>, request: &EgressRequest, token: Option<&str>) -> Sent {
+    let headers = caller.egress.headers_to_send(request);
+    let credential = signed_with(caller).map(|slot| &slot.credential);
+    exchange::sent(request, &headers, credential, &secrets(caller, token))
+}
+
+/// The answer of the API.
+fn answered(
+    caller: &Caller<'_>,
+    tool: &CompiledTool,
+    response: EgressResponse,
+    token: Option<&str>,
+) -> ToolAnswer {
+    let secrets = secrets(caller, token);
+    let received = caller
+        .shows_exchange
+        .then(|| exchange::received(&response, &secrets));
+    let proof = signed_with(caller).and_then(|_| Proof::of_status(response.status));
+    let mut answer = answer::shape(tool, response, &secrets);
+    (answer.received, answer.proof) = (received, proof);
+    answer
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
+    ops::ControlFlow,
     time::Instant,
 };
 
@@ -158,103 +159,13 @@ pub fn import(document: &Document, options: &ImportOptions) -> Import {
             .filter(|t| !t.is_empty())
     };
     let security = security::hints(document);
-    let mut problems = document.problems.clone();
-    let mut operations = Vec::new();
-    let mut checks = SchemaChecks::default();
-    let mut keys: HashSet<String> = HashSet::new();
-
-    'paths: for (path, written) in root
-        .get("paths")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
-        effort::spend(8);
-        effort::spend_text(path);
-        if path.starts_with("x-") {
-            continue;
-        }
-        let item_pointer = format!("/paths/{}", refs::escape_step(path));
-        let item = match refs::resolve(root, written) {
-            Ok(item) => item,
-            Err(fault) => {
-                problems.push(Problem::warning(
-                    format!("The path `{path}` was left out: {fault}."),
-                    item_pointer,
-                ));
-                continue;
-            }
-        };
-        let Some(item_object) = item.as_object() else {
-            problems.push(Problem::warning(
-                format!("The path `{path}` was left out: it is not an object."),
-                item_pointer,
-            ));
-            continue;
-        };
-        for (method, operation) in item_object {
-            effort::spend(2);
-            effort::spend_text(method);
-            let method = method.to_ascii_lowercase();
-            if !METHODS.contains(&method.as_str()) || !operation.is_object() {
-                continue;
-            }
-            if operations.len() >= MAX_LISTED {
-                problems.push(Problem::warning(
-                    format!("Only the first {MAX_LISTED} operations were looked at; split the document by tag."),
-                    item_pointer,
-                ));
-                break 'paths;
-            }
-            effort::spend(64);
-            let site = Site {
-                document,
-                hints: &security,
-                method: method.to_ascii_uppercase(),
-                path: path_of(path),
-                key: format!("{} {}", method.to_ascii_uppercase(), path.trim()),
-                path_item: item,
-                operation,
-                pointer: format!("{item_pointer}/{method}"),
-            };
-            let key = site.key.clone();
-            if !keys.insert(key.clone()) {
-                problems.push(Problem::warning(
-                    format!("`{key}` stands twice; the first was taken."),
-                    site.pointer,
-                ));
-                continue;
-            }
-            let outcome = if operations.len() >= MAX_OPERATIONS {
-                Err(format!(
-                    "The document has more than {MAX_OPERATIONS} operations; split it by tag."
-                ))
-            } else if path.len() > MAX_ADDRESS {
-                Err(format!("Its path has more than {MAX_ADDRESS} bytes."))
-            } else if !path.starts_with('/') {
-                Err("Its path does not start with `/`.".to_owned())
-            } else if let Some(server) = own_server(operation, item) {
-                Err(format!(
-                    "It names its own server ({}), so the source's credential must not go there; import it as a source of its own.",
-                    operation::cut(server, 200)
-                ))
-            } else {
-                operation::draft(&site, &mut checks).map(Box::new)
-            };
-            operations.push(ImportedOperation {
-                key,
-                title: site.title(),
-                description: site.description(),
-                tags: tags(operation),
-                deprecated: site.is_deprecated(),
-                method: site.method,
-                path: site.path,
-                outcome,
-            });
-        }
-    }
-    give_names(&mut operations, &options.names);
-    if operations.is_empty() {
+    let Operations {
+        mut found,
+        mut problems,
+        ..
+    } = Operations::read(document, &security);
+    give_names(&mut found, &options.names);
+    if found.is_empty() {
         problems.push(Problem::warning(
             "The document has no operations, so there is nothing to make tools from.",
             "/paths",
@@ -279,22 +190,147 @@ pub fn import(document: &Document, options: &ImportOptions) -> Import {
         .cloned();
     Import {
         title: operation::cut(text("/info/title").unwrap_or("Untitled API"), 200),
-        version: root
-            .pointer("/info/version")
-            .map_or_else(String::new, |version| match version {
-                Value::String(version) => operation::cut(version, 100),
-                other @ (Value::Number(_) | Value::Bool(_)) => other.to_string(),
-                _ => String::new(),
-            }),
+        version: version(root),
         spec_version: document.version_text.clone(),
         description: text("/info/description")
             .or_else(|| text("/info/summary"))
             .map(|text| operation::cut(text, 2_000)),
         servers,
         base_url,
-        security,
-        operations,
+        operations: found,
         problems,
+        security,
+    }
+}
+
+/// `info.version`; some documents write a number.
+fn version(root: &Value) -> String {
+    match root.pointer("/info/version") {
+        Some(Value::String(version)) => operation::cut(version, 100),
+        Some(other @ (Value::Number(_) | Value::Bool(_))) => other.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// The operations of a document, and what is wrong with its paths.
+struct Operations<'d> {
+    document: &'d Document,
+    hints: &'d [SecurityHint],
+    found: Vec<ImportedOperation>,
+    problems: Vec<Problem>,
+    checks: SchemaChecks,
+    keys: HashSet<String>,
+}
+
+impl<'d> Operations<'d> {
+    fn read(document: &'d Document, hints: &'d [SecurityHint]) -> Self {
+        let mut all = Self {
+            document,
+            hints,
+            found: Vec::new(),
+            problems: document.problems.clone(),
+            checks: SchemaChecks::default(),
+            keys: HashSet::new(),
+        };
+        let paths = document.root.get("paths").and_then(Value::as_object);
+        for (path, written) in paths.into_iter().flatten() {
+            effort::spend(8);
+            effort::spend_text(path);
+            if path.starts_with("x-") {
+                continue;
+            }
+            if all.path(path, written).is_break() {
+                break;
+            }
+        }
+        all
+    }
+
+    /// Reads the operations of a path. Breaks when there are as many as are listed.
+    fn path(&mut self, path: &str, written: &'d Value) -> ControlFlow<()> {
+        let pointer = format!("/paths/{}", refs::escape_step(path));
+        let item = refs::resolve(&self.document.root, written).map_err(|fault| fault.to_string());
+        let item = item.and_then(|item| {
+            let methods = item.as_object();
+            let methods = methods.ok_or_else(|| "it is not an object".to_owned())?;
+            Ok((item, methods))
+        });
+        let (item, methods) = match item {
+            Ok(found) => found,
+            Err(fault) => {
+                self.problems.push(Problem::warning(
+                    format!("The path `{path}` was left out: {fault}."),
+                    pointer,
+                ));
+                return ControlFlow::Continue(());
+            }
+        };
+        for (method, operation) in methods {
+            effort::spend(2);
+            effort::spend_text(method);
+            let method = method.to_ascii_lowercase();
+            if !METHODS.contains(&method.as_str()) || !operation.is_object() {
+                continue;
+            }
+            if self.found.len() >= MAX_LISTED {
+                self.problems.push(Problem::warning(
+                    format!("Only the first {MAX_LISTED} operations were looked at; split the document by tag."),
+                    pointer,
+                ));
+                return ControlFlow::Break(());
+            }
+            effort::spend(64);
+            let site = Site {
+                document: self.document,
+                hints: self.hints,
+                method: method.to_ascii_uppercase(),
+                path: path_of(path),
+                key: format!("{} {}", method.to_ascii_uppercase(), path.trim()),
+                path_item: item,
+                operation,
+                pointer: format!("{pointer}/{method}"),
+            };
+            self.operation(site, path);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Adds an operation, with its tool or the reason for the absence of one. `path` is as written.
+    fn operation(&mut self, site: Site<'_>, path: &str) {
+        let key = site.key.clone();
+        if !self.keys.insert(key.clone()) {
+            self.problems.push(Problem::warning(
+                format!("`{key}` stands twice; the first was taken."),
+                site.pointer,
+            ));
+            return;
+        }
+        let outcome = if self.found.len() >= MAX_OPERATIONS {
+            Err(format!(
+                "The document has more than {MAX_OPERATIONS} operations; split it by tag."
+            ))
+        } else if path.len() > MAX_ADDRESS {
+            Err(format!("Its path has more than {MAX_ADDRESS} bytes."))
+        } else if !path.starts_with('/') {
+            Err("Its path does not start with `/`.".to_owned())
+        } else if let Some(server) = own_server(site.operation, site.path_item) {
+            Err(format!(
+                "It names its own server ({}), so the source's credential must not go there; import it as a source of its own.",
+                operation::cut(server, 200)
+            ))
+        } else {
+            operation::draft(&site, &mut self.checks).map(Box::new)
+        };
+        self.found.push(ImportedOperation {
+            key,
+            title: site.title(),
+            description: site.description(),
+            tags: tags(site.operation),
+            deprecated: site.is_deprecated(),
+            method: site.method,
+            path: site.path,
+            outcome,
+        });
     }
 }
 

@@ -67,58 +67,17 @@ pub fn build(
         .collect::<Vec<_>>()
         .join("&");
     let mut cookies = String::new();
-    for parameter in plan
-        .parameters
-        .iter()
-        .filter(|parameter| parameter.location != Location::Path)
-    {
+    for parameter in &plan.parameters {
         let Some(value) = arguments.get(&parameter.argument) else {
             continue;
         };
         match parameter.location {
-            Location::Query => match &parameter.encoding {
-                ParameterEncoding::Json => parameter_style::push(
-                    &mut query,
-                    &parameter_style::encode(&parameter.name),
-                    &parameter_style::encode(&value.to_string()),
-                ),
-                ParameterEncoding::Style {
-                    style,
-                    explode,
-                    allow_reserved,
-                } => {
-                    parameter_style::query(
-                        &mut query,
-                        &parameter.name,
-                        value,
-                        *style,
-                        *explode,
-                        *allow_reserved,
-                    );
-                }
-            },
+            Location::Query => add_to_query(&mut query, parameter, value),
             Location::Header => {
                 let (name, value) = header_of(parameter, value)?;
                 headers.insert(name, value);
             }
-            Location::Cookie => {
-                let pair = match &parameter.encoding {
-                    ParameterEncoding::Json => {
-                        format!(
-                            "{}={}",
-                            parameter.name,
-                            parameter_style::encode(&value.to_string())
-                        )
-                    }
-                    ParameterEncoding::Style { explode, .. } => {
-                        parameter_style::cookie(&parameter.name, value, *explode)
-                    }
-                };
-                if !cookies.is_empty() {
-                    cookies.push_str("; ");
-                }
-                cookies.push_str(&pair);
-            }
+            Location::Cookie => add_cookie(&mut cookies, parameter, value),
             Location::Path => {}
         }
     }
@@ -153,6 +112,49 @@ pub fn build(
         headers,
         body: bytes,
     })
+}
+
+fn add_to_query(query: &mut String, parameter: &PlanParameter, value: &Value) {
+    match &parameter.encoding {
+        ParameterEncoding::Json => parameter_style::push(
+            query,
+            &parameter_style::encode(&parameter.name),
+            &parameter_style::encode(&value.to_string()),
+        ),
+        ParameterEncoding::Style {
+            style,
+            explode,
+            allow_reserved,
+        } => {
+            parameter_style::query(
+                query,
+                &parameter.name,
+                value,
+                *style,
+                *explode,
+                *allow_reserved,
+            );
+        }
+    }
+}
+
+fn add_cookie(cookies: &mut String, parameter: &PlanParameter, value: &Value) {
+    let pair = match &parameter.encoding {
+        ParameterEncoding::Json => {
+            format!(
+                "{}={}",
+                parameter.name,
+                parameter_style::encode(&value.to_string())
+            )
+        }
+        ParameterEncoding::Style { explode, .. } => {
+            parameter_style::cookie(&parameter.name, value, *explode)
+        }
+    };
+    if !cookies.is_empty() {
+        cookies.push_str("; ");
+    }
+    cookies.push_str(&pair);
 }
 
 /// Error text for a value that would lead to another resource.

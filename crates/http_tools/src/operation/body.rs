@@ -24,83 +24,24 @@ pub(crate) struct BodyDraft {
     pub arguments: Vec<Argument>,
 }
 
+/// The body of an operation's request, if there is one.
 pub(crate) fn plan(
     site: &Site<'_>,
     writer: &mut SchemaWriter<'_>,
     names: &mut ArgumentNames,
     warnings: &mut Vec<String>,
 ) -> Result<Option<BodyDraft>, SchemaError> {
-    let Some(written) = site.operation.get("requestBody") else {
+    let Some(written) = Written::read(site)? else {
         return Ok(None);
     };
-    let pointer = format!("{}/requestBody", site.pointer);
-    let body = refs::resolve(&site.document.root, written).map_err(|fault| SchemaError::Ref {
-        pointer: pointer.clone(),
-        fault,
-    })?;
-    let Some(content) = body
-        .get("content")
-        .and_then(Value::as_object)
-        .filter(|content| !content.is_empty())
-    else {
-        return Ok(None);
-    };
-    let Some((media_type, media, encoding)) = choose(content) else {
-        return Ok(None);
-    };
-    if encoding == BodyEncoding::Text && media_type.contains("xml") {
+    if written.encoding == BodyEncoding::Text && written.media_type.contains("xml") {
         warnings.push("the body is XML: the model writes it as text".to_owned());
     }
-    let place = format!("{pointer}/content/{}/schema", refs::escape_step(media_type));
-    let sent_type = if media_type.contains('*') {
-        match encoding {
-            BodyEncoding::Json => "application/json",
-            BodyEncoding::Text => "text/plain",
-            _ => "application/octet-stream",
-        }
-    } else {
-        media_type
-    };
-    let description = body
-        .get("description")
-        .and_then(Value::as_str)
-        .map(str::trim)
-        .filter(|text| !text.is_empty());
-    let schema = media.get("schema").unwrap_or(&Value::Bool(true));
-    let mut plan = PlanBody {
-        media_type: sent_type.to_owned(),
-        encoding,
-        required: false,
-        shape: BodyShape::Properties {
-            properties: Vec::new(),
-        },
-        parts: BTreeMap::new(),
-    };
-    let declared = body.get("required").and_then(Value::as_bool);
-
-    if matches!(encoding, BodyEncoding::Text | BodyEncoding::Binary) {
-        let mut schema = json!({"type": "string"});
-        let text = description.unwrap_or("The request body.");
-        if encoding == BodyEncoding::Binary {
-            schema["contentEncoding"] = json!("base64");
-            schema["description"] = json!(format!(
-                "{text} Its bytes ({sent_type}), encoded as base64."
-            ));
-        } else {
-            schema["description"] = json!(text);
-        }
-        plan.required = declared.unwrap_or(true);
-        return Ok(Some(whole(plan, schema, names)));
+    if matches!(written.encoding, BodyEncoding::Text | BodyEncoding::Binary) {
+        return Ok(Some(written.as_text(names)));
     }
-
-    let parts = |name: &str| {
-        media
-            .get("encoding")
-            .and_then(|encoding| encoding.get(name))
-    };
-    let object = writer.target(schema, &place)?;
-    let form = matches!(encoding, BodyEncoding::Form | BodyEncoding::Multipart);
-    if let Some(flat) = flattened(object, writer, &place, form)?
+    let object = writer.target(written.schema, &written.place)?;
+    if let Some(flat) = flattened(object, writer, &written.place, written.is_form())?
         && flat
             .properties
             .iter()
@@ -111,17 +52,129 @@ pub(crate) fn plan(
                 .map(|(name, _)| naming::argument(name)),
         )
     {
+        return written.as_arguments(flat, writer, names).map(Some);
+    }
+    written.as_one_argument(object, writer, names).map(Some)
+}
+
+/// The body as the document has it, in the media type that is sent.
+struct Written<'d> {
+    media_type: &'d str,
+    media: &'d Value,
+    encoding: BodyEncoding,
+    schema: &'d Value,
+    /// The place of the schema in the document.
+    place: String,
+    description: Option<&'d str>,
+    /// `required`, if the document has it.
+    required: Option<bool>,
+}
+
+impl<'d> Written<'d> {
+    fn read(site: &Site<'d>) -> Result<Option<Self>, SchemaError> {
+        let Some(written) = site.operation.get("requestBody") else {
+            return Ok(None);
+        };
+        let pointer = format!("{}/requestBody", site.pointer);
+        let body =
+            refs::resolve(&site.document.root, written).map_err(|fault| SchemaError::Ref {
+                pointer: pointer.clone(),
+                fault,
+            })?;
+        let content = body.get("content").and_then(Value::as_object);
+        let chosen = content
+            .filter(|content| !content.is_empty())
+            .and_then(choose);
+        Ok(chosen.map(|(media_type, media, encoding)| Self {
+            media_type,
+            media,
+            encoding,
+            schema: media.get("schema").unwrap_or(&Value::Bool(true)),
+            place: format!("{pointer}/content/{}/schema", refs::escape_step(media_type)),
+            description: body
+                .get("description")
+                .and_then(Value::as_str)
+                .map(str::trim)
+                .filter(|text| !text.is_empty()),
+            required: body.get("required").and_then(Value::as_bool),
+        }))
+    }
+
+    fn is_form(&self) -> bool {
+        matches!(self.encoding, BodyEncoding::Form | BodyEncoding::Multipart)
+    }
+
+    /// The value of `Content-Type`: a range such as `*/*` is none.
+    fn sent_type(&self) -> &'d str {
+        if !self.media_type.contains('*') {
+            return self.media_type;
+        }
+        match self.encoding {
+            BodyEncoding::Json => "application/json",
+            BodyEncoding::Text => "text/plain",
+            _ => "application/octet-stream",
+        }
+    }
+
+    /// What the document says of the encoding of a form's field.
+    fn field(&self, name: &str) -> Option<&'d Value> {
+        self.media.get("encoding")?.get(name)
+    }
+
+    /// A plan without arguments yet.
+    fn plan(&self, required: bool) -> PlanBody {
+        PlanBody {
+            media_type: self.sent_type().to_owned(),
+            encoding: self.encoding,
+            required,
+            shape: BodyShape::Properties {
+                properties: Vec::new(),
+            },
+            parts: BTreeMap::new(),
+        }
+    }
+
+    /// One argument of text, or of bytes in base64.
+    fn as_text(&self, names: &mut ArgumentNames) -> BodyDraft {
+        let mut schema = json!({"type": "string"});
+        let text = self.description.unwrap_or("The request body.");
+        if self.encoding == BodyEncoding::Binary {
+            let sent_type = self.sent_type();
+            schema["contentEncoding"] = json!("base64");
+            schema["description"] = json!(format!(
+                "{text} Its bytes ({sent_type}), encoded as base64."
+            ));
+        } else {
+            schema["description"] = json!(text);
+        }
+        whole(self.plan(self.required.unwrap_or(true)), schema, names)
+    }
+
+    /// An argument for each property.
+    fn as_arguments(
+        &self,
+        flat: Flat<'_>,
+        writer: &mut SchemaWriter<'_>,
+        names: &mut ArgumentNames,
+    ) -> Result<BodyDraft, SchemaError> {
         // Documents often forget `required: true` on a body that cannot be empty; an explicit false
         // is believed.
-        plan.required = declared.unwrap_or(!flat.required.is_empty());
+        let mut plan = self.plan(self.required.unwrap_or(!flat.required.is_empty()));
         let mut arguments = Vec::with_capacity(flat.properties.len());
         let mut properties = Vec::with_capacity(flat.properties.len());
         for (name, schema) in flat.properties {
             let argument = naming::argument(&name);
             names.reserve(&argument);
-            let place = format!("{place}/properties/{}", refs::escape_step(&name));
+            let place = format!("{}/properties/{}", self.place, refs::escape_step(&name));
             let mut converted = writer.convert(schema, &place)?;
-            if form && let Some(part) = part(schema, parts(&name), encoding, writer, &mut converted)
+            if self.is_form()
+                && let Some(part) = part(
+                    schema,
+                    self.field(&name),
+                    self.encoding,
+                    writer,
+                    &mut converted,
+                )
             {
                 plan.parts.insert(name.clone(), part);
             }
@@ -134,34 +187,44 @@ pub(crate) fn plan(
             properties.push(BodyProperty { argument, name });
         }
         plan.shape = BodyShape::Properties { properties };
-        return Ok(Some(BodyDraft { plan, arguments }));
+        Ok(BodyDraft { plan, arguments })
     }
 
-    let mut converted = writer.convert(schema, &place)?;
-    if form {
-        if let Some(properties) = object.get("properties").and_then(Value::as_object) {
-            for (name, schema) in properties {
-                let mut ignored = Value::Null;
-                if let Some(part) = part(schema, parts(name), encoding, writer, &mut ignored) {
+    /// One argument for the whole body. `object` is its schema, resolved.
+    fn as_one_argument(
+        &self,
+        object: &Value,
+        writer: &mut SchemaWriter<'_>,
+        names: &mut ArgumentNames,
+    ) -> Result<BodyDraft, SchemaError> {
+        let requires = || object.get("required").is_some_and(Value::is_array);
+        let mut plan = self.plan(self.required.unwrap_or_else(requires));
+        let mut converted = writer.convert(self.schema, &self.place)?;
+        if self.is_form() {
+            let properties = object.get("properties").and_then(Value::as_object);
+            for (name, schema) in properties.into_iter().flatten() {
+                let (field, mut ignored) = (self.field(name), Value::Null);
+                if let Some(part) = part(schema, field, self.encoding, writer, &mut ignored) {
                     plan.parts.insert(name.clone(), part);
                 }
             }
+            if object.get("type").is_none()
+                && converted.get("$ref").is_none()
+                && converted.is_object()
+            {
+                converted["type"] = json!("object");
+            }
         }
-        if object.get("type").is_none() && converted.get("$ref").is_none() && converted.is_object()
+        if let (Value::Object(object), Some(text)) = (&mut converted, self.description)
+            && !object.contains_key("description")
         {
-            converted["type"] = json!("object");
+            object.insert(
+                "description".to_owned(),
+                Value::String(super::cut(text, 1_000)),
+            );
         }
+        Ok(whole(plan, converted, names))
     }
-    if let (Value::Object(object), Some(text)) = (&mut converted, description)
-        && !object.contains_key("description")
-    {
-        object.insert(
-            "description".to_owned(),
-            Value::String(super::cut(text, 1_000)),
-        );
-    }
-    plan.required = declared.unwrap_or_else(|| object.get("required").is_some_and(Value::is_array));
-    Ok(Some(whole(plan, converted, names)))
 }
 
 fn whole(mut plan: PlanBody, schema: Value, names: &mut ArgumentNames) -> BodyDraft {

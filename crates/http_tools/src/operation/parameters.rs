@@ -42,6 +42,15 @@ pub(crate) struct Parameter {
     pub required: bool,
 }
 
+/// A parameter as the document has it.
+struct Written<'d> {
+    location: Location,
+    name: String,
+    parameter: &'d Value,
+    /// Its place in the document.
+    pointer: String,
+}
+
 /// All parameters: those of the path item first, overridden by those of the operation; then
 /// undeclared placeholders.
 pub(crate) fn collect(
@@ -54,7 +63,56 @@ pub(crate) fn collect(
     if placeholders.len() > MAX_PARAMETERS {
         return Err(SchemaError::TooMany);
     }
-    let mut found: Vec<(Location, String, &Value, String)> = Vec::new();
+    let mut found = written(site, warnings)?;
+    // Path first: those names are the ones a person knows, so they keep the plain argument name.
+    found.sort_by_key(|one| one.location);
+
+    let mut parameters = Vec::with_capacity(found.len());
+    for one in found {
+        if is_left_out(&one, site, &placeholders, warnings) {
+            continue;
+        }
+        let (schema, encoding) = encoding(&one, writer, warnings)?;
+        let Written {
+            location,
+            name,
+            parameter,
+            ..
+        } = one;
+        let argument = names.give(&name, location);
+        let required =
+            location == Location::Path || parameter.get("required") == Some(&Value::Bool(true));
+        parameters.push(Parameter {
+            schema: described(schema, parameter),
+            required,
+            plan: PlanParameter {
+                argument,
+                name,
+                location,
+                encoding,
+            },
+        });
+    }
+    for placeholder in placeholders {
+        let is_declared = parameters
+            .iter()
+            .any(|p| p.plan.location == Location::Path && p.plan.name == placeholder);
+        if !is_declared {
+            warnings.push(format!(
+                "the path parameter `{placeholder}` is not declared; it is taken as text"
+            ));
+            parameters.push(undeclared(placeholder, names));
+        }
+    }
+    Ok(parameters)
+}
+
+/// The parameters of path item and operation, one for each place and name.
+fn written<'d>(
+    site: &Site<'d>,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Written<'d>>, SchemaError> {
+    let mut found: Vec<Written<'d>> = Vec::new();
     let mut places: HashMap<(Location, &str), usize> = HashMap::new();
     for (holder, base) in [
         (site.path_item, parent(&site.pointer)),
@@ -89,7 +147,12 @@ pub(crate) fn collect(
                 continue;
             };
             effort::spend_text(name);
-            let one = (location, name.to_owned(), parameter, pointer);
+            let one = Written {
+                location,
+                name: name.to_owned(),
+                parameter,
+                pointer,
+            };
             let place = *places.entry((location, name)).or_insert(found.len());
             match found.get_mut(place) {
                 Some(earlier) => *earlier = one,
@@ -97,76 +160,56 @@ pub(crate) fn collect(
             }
         }
     }
-    // Path first: those names are the ones a person knows, so they keep the plain argument name.
-    found.sort_by_key(|(location, ..)| *location);
+    Ok(found)
+}
 
-    let mut parameters = Vec::with_capacity(found.len());
-    for (location, name, parameter, pointer) in found {
-        let reason = match location {
-            Location::Path if !placeholders.contains(&name.as_str()) => Some("is not in the path"),
-            Location::Header if OWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) => {
-                Some("is set by the request itself")
-            }
-            Location::Header if http::HeaderName::try_from(name.as_str()).is_err() => {
-                Some("is not a header name")
-            }
-            _ if security::is_credential(site.hints, location, &name) => {
-                Some("is supplied by the source's credential")
-            }
-            _ => None,
-        };
-        if let Some(reason) = reason {
-            // Only a path parameter and an invalid header name get a warning. Headers of the
-            // credential and the connection are expected to be left out.
-            if matches!(location, Location::Path) || reason == "is not a header name" {
-                warnings.push(format!(
-                    "the {} parameter `{name}` {reason} and was left out",
-                    location.as_str()
-                ));
-            }
-            continue;
+/// Returns true for a parameter that is not for a model.
+fn is_left_out(
+    one: &Written<'_>,
+    site: &Site<'_>,
+    placeholders: &[&str],
+    warnings: &mut Vec<String>,
+) -> bool {
+    let (location, name) = (one.location, one.name.as_str());
+    // Only a path parameter and an invalid header name get a warning. Headers of the credential
+    // and the connection are expected to be left out.
+    let reason = match location {
+        Location::Path if !placeholders.contains(&name) => "is not in the path",
+        Location::Header if OWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) => {
+            return true;
         }
-        let (schema, encoding) = encoding(location, &name, parameter, &pointer, writer, warnings)?;
-        let argument = names.give(&name, location);
-        let required =
-            location == Location::Path || parameter.get("required") == Some(&Value::Bool(true));
-        parameters.push(Parameter {
-            schema: described(schema, parameter),
-            required,
-            plan: PlanParameter {
-                argument,
-                name,
-                location,
-                encoding,
-            },
-        });
-    }
-    for placeholder in placeholders {
-        if parameters
-            .iter()
-            .any(|p| p.plan.location == Location::Path && p.plan.name == placeholder)
-        {
-            continue;
+        Location::Header if http::HeaderName::try_from(name).is_err() => "is not a header name",
+        _ if security::is_credential(site.hints, location, name) => {
+            if location != Location::Path {
+                return true;
+            }
+            "is supplied by the source's credential"
         }
-        warnings.push(format!(
-            "the path parameter `{placeholder}` is not declared; it is taken as text"
-        ));
-        parameters.push(Parameter {
-            schema: json!({"type": "string"}),
-            required: true,
-            plan: PlanParameter {
-                argument: names.give(placeholder, Location::Path),
-                name: placeholder.to_owned(),
-                location: Location::Path,
-                encoding: ParameterEncoding::Style {
-                    style: Style::Simple,
-                    explode: false,
-                    allow_reserved: false,
-                },
+        _ => return false,
+    };
+    warnings.push(format!(
+        "the {} parameter `{name}` {reason} and was left out",
+        location.as_str()
+    ));
+    true
+}
+
+/// A placeholder of the path that no parameter declares.
+fn undeclared(placeholder: &str, names: &mut ArgumentNames) -> Parameter {
+    Parameter {
+        schema: json!({"type": "string"}),
+        required: true,
+        plan: PlanParameter {
+            argument: names.give(placeholder, Location::Path),
+            name: placeholder.to_owned(),
+            location: Location::Path,
+            encoding: ParameterEncoding::Style {
+                style: Style::Simple,
+                explode: false,
+                allow_reserved: false,
             },
-        });
+        },
     }
-    Ok(parameters)
 }
 
 fn parent(pointer: &str) -> &str {
@@ -191,13 +234,17 @@ pub(crate) fn placeholders(path: &str) -> Vec<&str> {
 }
 
 fn encoding(
-    location: Location,
-    name: &str,
-    parameter: &Value,
-    pointer: &str,
+    one: &Written<'_>,
     writer: &mut SchemaWriter<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<(Value, ParameterEncoding), SchemaError> {
+    let Written {
+        location,
+        name,
+        parameter,
+        pointer,
+    } = one;
+    let location = *location;
     if let Some(content) = parameter.get("content").and_then(Value::as_object)
         && let Some((media_type, media)) = content.iter().next()
     {

@@ -14,12 +14,42 @@ const MAX_EXAMPLE_BYTES: usize = 200;
 /// schema.
 const MAX_CHOICES: usize = 10_000;
 
+/// One keyword of a schema object.
+#[derive(Clone, Copy)]
+struct Keyword<'v, 'p> {
+    name: &'v str,
+    value: &'v Value,
+    /// The object that has it.
+    object: &'v Map<String, Value>,
+    /// The place of the object in the document.
+    pointer: &'p str,
+    /// The depth of the object.
+    depth: usize,
+}
+
+impl Keyword<'_, '_> {
+    /// The place of the keyword in the document.
+    fn place(self) -> String {
+        format!("{}/{}", self.pointer, refs::escape_step(self.name))
+    }
+
+    /// Takes it as written.
+    fn keep(self, out: &mut Map<String, Value>) {
+        out.insert(self.name.to_owned(), self.value.clone());
+    }
+
+    /// Takes it as written, unless it would be too large for a schema.
+    fn keep_small(self, out: &mut Map<String, Value>) -> Result<(), SchemaError> {
+        if !fits(self.value, MAX_SCHEMA_BYTES) {
+            return Err(SchemaError::TooLarge);
+        }
+        self.keep(out);
+        Ok(())
+    }
+}
+
 impl SchemaWriter<'_> {
     /// Every keyword of a schema object that means something in this direction.
-    #[expect(
-        clippy::too_many_lines,
-        reason = "one arm a keyword, like the table in the specification"
-    )]
     pub(super) fn object(
         &mut self,
         object: &Map<String, Value>,
@@ -28,50 +58,20 @@ impl SchemaWriter<'_> {
     ) -> Result<Map<String, Value>, SchemaError> {
         let mut out = Map::new();
         let mut hidden: HashSet<&str> = HashSet::new();
-        for (key, value) in object {
+        for (name, value) in object {
             effort::spend(4);
-            effort::spend_text(key);
-            let here = || format!("{pointer}/{}", refs::escape_step(key));
-            match key.as_str() {
-                "type" => {
-                    if let Some(types) = self.types(value, pointer) {
-                        out.insert(key.clone(), types);
-                    }
-                }
-                "properties" => {
-                    let Value::Object(properties) = value else {
-                        continue;
-                    };
-                    let mut kept = Map::new();
-                    for (name, property) in properties {
-                        if self.is_hidden(property) {
-                            hidden.insert(name);
-                            continue;
-                        }
-                        let place = format!("{}/{}", here(), refs::escape_step(name));
-                        kept.insert(name.clone(), self.schema(property, &place, depth + 1)?);
-                    }
-                    out.insert(key.clone(), Value::Object(kept));
-                }
-                "items" => match value {
-                    Value::Array(items) => {
-                        let items = self.list(items, &here(), depth)?;
-                        if !items.is_empty() {
-                            out.insert("prefixItems".to_owned(), Value::Array(items));
-                        }
-                    }
-                    Value::Object(_) | Value::Bool(_) => {
-                        out.insert(key.clone(), self.schema(value, &here(), depth + 1)?);
-                    }
-                    _ => {}
-                },
-                "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems"
-                    if *value == Value::Bool(false) && self.direction == Direction::Response =>
-                {
-                    // APIs grow fields before their documents do; an answer with more than promised
-                    // is no fault.
-                }
-                "additionalProperties"
+            effort::spend_text(name);
+            let keyword = Keyword {
+                name,
+                value,
+                object,
+                pointer,
+                depth,
+            };
+            match name.as_str() {
+                "properties" => self.properties(keyword, &mut hidden, &mut out)?,
+                "items"
+                | "additionalProperties"
                 | "not"
                 | "contains"
                 | "propertyNames"
@@ -79,140 +79,21 @@ impl SchemaWriter<'_> {
                 | "then"
                 | "else"
                 | "unevaluatedProperties"
-                | "unevaluatedItems"
-                    if (value.is_object() || value.is_boolean()) =>
-                {
-                    out.insert(key.clone(), self.schema(value, &here(), depth + 1)?);
-                }
+                | "unevaluatedItems" => self.one_schema(keyword, &mut out)?,
                 "patternProperties" | "dependentSchemas" => {
-                    let Value::Object(schemas) = value else {
-                        continue;
-                    };
-                    let mut kept = Map::new();
-                    for (name, schema) in schemas {
-                        if key == "patternProperties" && !self.pattern_compiles(name) {
-                            self.warn(format!(
-                                "a pattern that is not supported was left out (at {})",
-                                here()
-                            ));
-                            continue;
-                        }
-                        let place = format!("{}/{}", here(), refs::escape_step(name));
-                        kept.insert(name.clone(), self.schema(schema, &place, depth + 1)?);
-                    }
-                    out.insert(key.clone(), Value::Object(kept));
+                    self.named_schemas(keyword, &mut out)?;
                 }
                 "allOf" | "anyOf" | "oneOf" | "prefixItems" => {
-                    let Value::Array(items) = value else { continue };
-                    let items = self.list(items, &here(), depth)?;
-                    if items.is_empty() {
-                        continue;
-                    }
-                    // Answers that fit two alternatives are common and harmless; `oneOf` would
-                    // refuse them.
-                    let name = if key == "oneOf" && self.direction == Direction::Response {
-                        "anyOf"
-                    } else {
-                        key
-                    };
-                    if let Some(Value::Array(present)) = out.get_mut(name) {
-                        present.extend(items);
-                    } else {
-                        out.insert(name.to_owned(), Value::Array(items));
-                    }
+                    self.listed_schemas(keyword, &mut out)?;
                 }
-                "enum" => {
-                    let Value::Array(values) = value else {
-                        continue;
-                    };
-                    let kept = choices(values, pointer)?;
-                    if !kept.is_empty() {
-                        out.insert(key.clone(), Value::Array(kept));
-                    }
-                }
-                "minimum" | "maximum" if value.is_number() => {
-                    out.entry(key.clone()).or_insert_with(|| value.clone());
-                }
-                "exclusiveMinimum" | "exclusiveMaximum" => match value {
-                    Value::Number(_) => {
-                        out.insert(key.clone(), value.clone());
-                    }
-                    // 3.0 and draft 4: a flag on the inclusive limit.
-                    Value::Bool(true) => {
-                        let limit = if key == "exclusiveMinimum" {
-                            "minimum"
-                        } else {
-                            "maximum"
-                        };
-                        if let Some(number @ Value::Number(_)) = object.get(limit) {
-                            out.insert(key.clone(), number.clone());
-                        }
-                    }
-                    _ => {}
-                },
-                "multipleOf" if value.as_f64().is_some_and(|step| step > 0.0) => {
-                    out.insert(key.clone(), value.clone());
-                }
-                "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
-                | "maxProperties" | "minContains" | "maxContains" => {
-                    if let Some(count) = whole_number(value) {
-                        out.insert(key.clone(), Value::from(count));
-                    }
-                }
-                "pattern" => {
-                    let Value::String(pattern) = value else {
-                        continue;
-                    };
-                    if self.pattern_compiles(pattern) {
-                        out.insert(key.clone(), value.clone());
-                    } else {
-                        self.warn(format!(
-                            "the pattern at {} is not supported (look-around and back-references are not) and was left out",
-                            here()
-                        ));
-                    }
-                }
-                "uniqueItems" | "deprecated" if value.is_boolean() => {
-                    out.insert(key.clone(), value.clone());
-                }
+                "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf"
+                | "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
+                | "maxProperties" | "minContains" | "maxContains" => limit(keyword, &mut out),
                 "title" | "description" | "format" | "contentEncoding" | "contentMediaType"
-                    if value.is_string() =>
-                {
-                    effort::spend_value(value);
-                    out.insert(key.clone(), value.clone());
+                | "deprecated" | "default" | "examples" | "example" => {
+                    annotation(keyword, &mut out)?;
                 }
-                "const" | "default" => {
-                    if !fits(value, MAX_SCHEMA_BYTES) {
-                        return Err(SchemaError::TooLarge);
-                    }
-                    out.insert(key.clone(), value.clone());
-                }
-                "examples" if value.is_array() && is_worth_showing(value) => {
-                    out.insert(key.clone(), value.clone());
-                }
-                "example" if !object.contains_key("examples") && is_worth_showing(value) => {
-                    out.insert("examples".to_owned(), json!([value]));
-                }
-                "dependentRequired" => {
-                    let Value::Object(map) = value else { continue };
-                    if !fits(value, MAX_SCHEMA_BYTES) {
-                        return Err(SchemaError::TooLarge);
-                    }
-                    let sound = map.values().all(|names| {
-                        names
-                            .as_array()
-                            .is_some_and(|names| names.iter().all(Value::is_string))
-                    });
-                    if sound {
-                        out.insert(key.clone(), value.clone());
-                    }
-                }
-                "$dynamicRef" | "$recursiveRef" => {
-                    self.warn(format!(
-                        "a dynamic reference is not supported and was left out (at {pointer})"
-                    ));
-                }
-                _ => {}
+                _ => self.constraint(keyword, &mut out)?,
             }
         }
         self.required(object, &hidden, pointer, &mut out)?;
@@ -227,6 +108,169 @@ impl SchemaWriter<'_> {
             }
         }
         Ok(out)
+    }
+
+    /// `properties`, without those that this direction hides; their names go to `hidden`.
+    fn properties<'v>(
+        &mut self,
+        keyword: Keyword<'v, '_>,
+        hidden: &mut HashSet<&'v str>,
+        out: &mut Map<String, Value>,
+    ) -> Result<(), SchemaError> {
+        let Value::Object(properties) = keyword.value else {
+            return Ok(());
+        };
+        let mut kept = Map::new();
+        for (name, property) in properties {
+            if self.is_hidden(property) {
+                hidden.insert(name);
+                continue;
+            }
+            let place = format!("{}/{}", keyword.place(), refs::escape_step(name));
+            let written = self.schema(property, &place, keyword.depth + 1)?;
+            kept.insert(name.clone(), written);
+        }
+        out.insert(keyword.name.to_owned(), Value::Object(kept));
+        Ok(())
+    }
+
+    /// A keyword whose value is a schema; `items` may be a list of them.
+    fn one_schema(
+        &mut self,
+        keyword: Keyword<'_, '_>,
+        out: &mut Map<String, Value>,
+    ) -> Result<(), SchemaError> {
+        let closes = matches!(
+            keyword.name,
+            "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems"
+        );
+        if closes && *keyword.value == Value::Bool(false) && self.direction == Direction::Response {
+            // APIs grow fields before their documents do; an answer with more than promised is no
+            // fault.
+            return Ok(());
+        }
+        match keyword.value {
+            Value::Array(items) if keyword.name == "items" => {
+                let items = self.list(items, &keyword.place(), keyword.depth)?;
+                if !items.is_empty() {
+                    out.insert("prefixItems".to_owned(), Value::Array(items));
+                }
+            }
+            Value::Object(_) | Value::Bool(_) => {
+                let written = self.schema(keyword.value, &keyword.place(), keyword.depth + 1)?;
+                out.insert(keyword.name.to_owned(), written);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// `patternProperties` and `dependentSchemas`: schemas by name.
+    fn named_schemas(
+        &mut self,
+        keyword: Keyword<'_, '_>,
+        out: &mut Map<String, Value>,
+    ) -> Result<(), SchemaError> {
+        let Value::Object(schemas) = keyword.value else {
+            return Ok(());
+        };
+        let mut kept = Map::new();
+        for (name, schema) in schemas {
+            if keyword.name == "patternProperties" && !self.pattern_compiles(name) {
+                self.warn(format!(
+                    "a pattern that is not supported was left out (at {})",
+                    keyword.place()
+                ));
+                continue;
+            }
+            let place = format!("{}/{}", keyword.place(), refs::escape_step(name));
+            kept.insert(
+                name.clone(),
+                self.schema(schema, &place, keyword.depth + 1)?,
+            );
+        }
+        out.insert(keyword.name.to_owned(), Value::Object(kept));
+        Ok(())
+    }
+
+    /// `allOf`, `anyOf`, `oneOf` and `prefixItems`: schemas in a list.
+    fn listed_schemas(
+        &mut self,
+        keyword: Keyword<'_, '_>,
+        out: &mut Map<String, Value>,
+    ) -> Result<(), SchemaError> {
+        let Value::Array(items) = keyword.value else {
+            return Ok(());
+        };
+        let items = self.list(items, &keyword.place(), keyword.depth)?;
+        if items.is_empty() {
+            return Ok(());
+        }
+        // Answers that fit two alternatives are common and harmless; `oneOf` would refuse them.
+        let name = if keyword.name == "oneOf" && self.direction == Direction::Response {
+            "anyOf"
+        } else {
+            keyword.name
+        };
+        if let Some(Value::Array(present)) = out.get_mut(name) {
+            present.extend(items);
+        } else {
+            out.insert(name.to_owned(), Value::Array(items));
+        }
+        Ok(())
+    }
+
+    /// Types, values, patterns, and what is left out with a warning. Other keywords mean nothing.
+    fn constraint(
+        &mut self,
+        keyword: Keyword<'_, '_>,
+        out: &mut Map<String, Value>,
+    ) -> Result<(), SchemaError> {
+        match (keyword.name, keyword.value) {
+            ("type", types) => {
+                if let Some(types) = self.types(types, keyword.pointer) {
+                    out.insert(keyword.name.to_owned(), types);
+                }
+            }
+            ("enum", Value::Array(values)) => {
+                let kept = choices(values, keyword.pointer)?;
+                if !kept.is_empty() {
+                    out.insert(keyword.name.to_owned(), Value::Array(kept));
+                }
+            }
+            ("const", _) => keyword.keep_small(out)?,
+            ("uniqueItems", Value::Bool(_)) => keyword.keep(out),
+            ("pattern", Value::String(pattern)) => {
+                if self.pattern_compiles(pattern) {
+                    keyword.keep(out);
+                } else {
+                    self.warn(format!(
+                        "the pattern at {} is not supported (look-around and back-references are not) and was left out",
+                        keyword.place()
+                    ));
+                }
+            }
+            ("dependentRequired", Value::Object(map)) => {
+                if !fits(keyword.value, MAX_SCHEMA_BYTES) {
+                    return Err(SchemaError::TooLarge);
+                }
+                let is_names = |names: &Value| {
+                    let names = names.as_array();
+                    names.is_some_and(|names| names.iter().all(Value::is_string))
+                };
+                if map.values().all(is_names) {
+                    keyword.keep(out);
+                }
+            }
+            ("$dynamicRef" | "$recursiveRef", _) => {
+                self.warn(format!(
+                    "a dynamic reference is not supported and was left out (at {})",
+                    keyword.pointer
+                ));
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     fn list(
@@ -341,6 +385,61 @@ impl SchemaWriter<'_> {
             _ => None,
         }
     }
+}
+
+/// Bounds of numbers, lengths and counts.
+fn limit(keyword: Keyword<'_, '_>, out: &mut Map<String, Value>) {
+    let Keyword { name, value, .. } = keyword;
+    match (name, value) {
+        ("minimum" | "maximum", Value::Number(_)) => {
+            out.entry(name.to_owned()).or_insert_with(|| value.clone());
+        }
+        ("minimum" | "maximum", _) => {}
+        ("exclusiveMinimum" | "exclusiveMaximum", Value::Number(_)) => keyword.keep(out),
+        // 3.0 and draft 4: a flag on the inclusive limit.
+        ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(true)) => {
+            let inclusive = if name == "exclusiveMinimum" {
+                "minimum"
+            } else {
+                "maximum"
+            };
+            if let Some(number @ Value::Number(_)) = keyword.object.get(inclusive) {
+                out.insert(name.to_owned(), number.clone());
+            }
+        }
+        ("exclusiveMinimum" | "exclusiveMaximum", _) => {}
+        ("multipleOf", step) => {
+            if step.as_f64().is_some_and(|step| step > 0.0) {
+                keyword.keep(out);
+            }
+        }
+        (_, count) => {
+            if let Some(count) = whole_number(count) {
+                out.insert(name.to_owned(), Value::from(count));
+            }
+        }
+    }
+}
+
+/// Texts, examples and other keywords that people and models read.
+fn annotation(keyword: Keyword<'_, '_>, out: &mut Map<String, Value>) -> Result<(), SchemaError> {
+    let Keyword { name, value, .. } = keyword;
+    match name {
+        "default" => keyword.keep_small(out)?,
+        "deprecated" if value.is_boolean() => keyword.keep(out),
+        "examples" if value.is_array() && is_worth_showing(value) => keyword.keep(out),
+        "example" if !keyword.object.contains_key("examples") && is_worth_showing(value) => {
+            out.insert("examples".to_owned(), json!([value]));
+        }
+        "title" | "description" | "format" | "contentEncoding" | "contentMediaType"
+            if value.is_string() =>
+        {
+            effort::spend_value(value);
+            keyword.keep(out);
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// Each of the values once, in their order.
