@@ -195,90 +195,56 @@ struct GrantStateRow {
     is_active: bool,
 }
 
-fn read_row(row: GrantStateRow) -> Result<Present, StorageError> {
-    let standing = row
-        .user_epoch
-        .zip(row.member_epoch)
-        .map(|(user_epoch, member_epoch)| GrantStatus {
-            is_active: row.is_active,
-            user_epoch,
-            tenant_epoch: row.tenant_epoch,
-            member_epoch,
-        });
-    let token = match (
-        row.family_id,
-        row.family_generation,
-        row.family_idle_expires_at,
-        row.family_expires_at,
-        row.token_generation,
-        row.token_replays,
-        row.head_presented,
-    ) {
-        (
-            Some(family),
-            Some(head_generation),
-            Some(idle_expires_at),
-            Some(expires_at),
-            Some(generation),
-            Some(replays),
-            Some(head_presented),
-        ) => Some(TokenState {
-            family: family.into(),
+impl GrantStateRow {
+    /// The standing of the person; `None` if they are no member.
+    fn standing(&self) -> Option<GrantStatus> {
+        Some(GrantStatus {
+            is_active: self.is_active,
+            user_epoch: self.user_epoch?,
+            tenant_epoch: self.tenant_epoch,
+            member_epoch: self.member_epoch?,
+        })
+    }
+
+    /// The refresh token, if one was asked for.
+    fn token(&mut self) -> Option<TokenState> {
+        Some(TokenState {
+            family: self.family_id?.into(),
             presented: Presented {
-                generation,
-                head_generation,
-                superseded_at: row.token_superseded_at,
-                head_presented,
-                replays,
-                idle_expires_at,
-                expires_at,
-                revoked: row.family_revoked_at.is_some(),
+                generation: self.token_generation?,
+                head_generation: self.family_generation?,
+                superseded_at: self.token_superseded_at,
+                head_presented: self.head_presented?,
+                replays: self.token_replays?,
+                idle_expires_at: self.family_idle_expires_at?,
+                expires_at: self.family_expires_at?,
+                revoked: self.family_revoked_at.is_some(),
             },
-            successor_sealed: row.token_successor_sealed,
-        }),
-        _ => None,
-    };
-    let client = match (
-        row.client_ref,
-        row.client_id,
-        row.client_kind,
-        row.client_name,
-        row.client_metadata,
-        row.client_metadata_digest,
-        row.client_auth_method,
-        row.client_grant_types,
-        row.client_status,
-        row.client_redirect_uris,
-    ) {
-        (
-            Some(id),
-            Some(client_id),
-            Some(kind),
-            Some(name),
-            Some(metadata),
-            Some(metadata_digest),
-            Some(auth_method),
-            Some(grant_types),
-            Some(status),
-            Some(redirect_uris),
-        ) => Some(
-            clients::ClientRow {
-                id,
-                client_id,
-                kind,
-                tenant_id: row.client_tenant,
-                name,
-                metadata,
-                metadata_digest,
-                auth_method,
-                grant_types,
-                status,
-                redirect_uris,
-            }
-            .try_into()?,
-        ),
-        _ => None,
-    };
+            successor_sealed: self.token_successor_sealed.take(),
+        })
+    }
+
+    /// The client, if it was asked for.
+    fn client(&mut self) -> Option<clients::ClientRow> {
+        Some(clients::ClientRow {
+            id: self.client_ref?,
+            client_id: self.client_id.take()?,
+            kind: self.client_kind.take()?,
+            tenant_id: self.client_tenant,
+            name: self.client_name.take()?,
+            metadata: self.client_metadata.take()?,
+            metadata_digest: self.client_metadata_digest.take()?,
+            auth_method: self.client_auth_method.take()?,
+            grant_types: self.client_grant_types.take()?,
+            status: self.client_status.take()?,
+            redirect_uris: self.client_redirect_uris.take()?,
+        })
+    }
+}
+
+fn read_row(mut row: GrantStateRow) -> Result<Present, StorageError> {
+    let (standing, token) = (row.standing(), row.token());
+    let client = row.client().map(Client::try_from).transpose()?;
     let state = GrantState {
         grant: Grant {
             id: row.grant_id.into(),

@@ -285,13 +285,22 @@ pub async fn network_of(
     Ok(bytes.and_then(|bytes| Digest::from_slice(&bytes)))
 }
 
-/// Counts a replay that is answered with the head. `elsewhere`: another network presented it than
-/// the one that superseded it. Returns when that last happened in this family before.
+/// The network that presents a superseded token again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplayFrom {
+    /// The network that superseded it, or an unknown one.
+    SameNetwork,
+    /// Another network.
+    AnotherNetwork,
+}
+
+/// Counts a replay that is answered with the head. Returns when another network last replayed a
+/// token of this family before.
 pub async fn note_replay(
     tx: &mut SystemTx,
     found: &PresentedToken,
     presented: &Digest,
-    elsewhere: bool,
+    from: ReplayFrom,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, StorageError> {
     sqlx::query!(
@@ -308,7 +317,7 @@ pub async fn note_replay(
          returning before.elsewhere_at",
         found.family.uuid(),
         now,
-        elsewhere,
+        from == ReplayFrom::AnotherNetwork,
     )
     .fetch_optional(tx.connection())
     .await?

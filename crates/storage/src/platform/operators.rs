@@ -92,13 +92,23 @@ pub async fn people(
         .collect())
 }
 
+/// What an operator does to the access of a person or a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccessChange {
+    /// No access from now on.
+    Stop,
+    /// Access as before.
+    Restore,
+}
+
 /// Locks or unlocks a person and raises their epoch, which is returned; `None` if they were in that
 /// state already, or never can be.
 pub async fn set_locked(
     tx: &mut SystemTx,
     user: UserId,
-    locked: bool,
+    change: AccessChange,
 ) -> Result<Option<i32>, StorageError> {
+    let locked = change == AccessChange::Stop;
     Ok(sqlx::query_scalar!(
         "update users set status = case when $2 then 'locked' else 'active' end, epoch = epoch + 1
          where id = $1 and status = case when $2 then 'active' else 'locked' end returning epoch",
@@ -245,8 +255,9 @@ pub async fn clients(
 pub async fn set_blocked(
     tx: &mut SystemTx,
     client: ClientId,
-    blocked: bool,
+    change: AccessChange,
 ) -> Result<bool, StorageError> {
+    let blocked = change == AccessChange::Stop;
     let done = sqlx::query!(
         "update oauth_clients set status = case when $2 then 'blocked' else 'active' end
          where id = $1 and status = case when $2 then 'active' else 'blocked' end",

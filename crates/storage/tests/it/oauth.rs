@@ -167,7 +167,8 @@ async fn refresh(store: &Store, presented: Digest) -> Digest {
             successor
         }
         Verdict::ReplayInWindow => {
-            refresh_tokens::note_replay(&mut tx, &locked, &presented, false, now())
+            let from = refresh_tokens::ReplayFrom::SameNetwork;
+            refresh_tokens::note_replay(&mut tx, &locked, &presented, from, now())
                 .await
                 .unwrap();
             let mut sealed = locked.successor_sealed.clone().unwrap();

@@ -29,7 +29,7 @@ use portolan_storage::{
     oauth::{
         clients::Client,
         grants::{self, Grant},
-        refresh_tokens::{self, PresentedToken, Rotation},
+        refresh_tokens::{self, PresentedToken, ReplayFrom, Rotation},
     },
     platform::{audit, mails::Mail},
 };
@@ -168,7 +168,11 @@ pub(crate) async fn refresh(
     let superseded_by = refresh_tokens::network_of(&mut tx, &presented.digest()).await?;
     let is_same = |by: &Digest| portolan_keys::digests_equal(by, &came_from);
     let from_same_network = superseded_by.as_ref().is_some_and(is_same);
-    let elsewhere = superseded_by.is_some() && !from_same_network;
+    let from = if superseded_by.is_none() || from_same_network {
+        ReplayFrom::SameNetwork
+    } else {
+        ReplayFrom::AnotherNetwork
+    };
     let verdict = locked.presented.verdict(now, from_same_network);
     match verdict {
         Verdict::Ended => return Err(NO_GOOD),
@@ -202,12 +206,7 @@ pub(crate) async fn refresh(
                 "lost"
             };
             metrics::counter!("oauth_refresh_replay_total", "kind" => kind).increment(1);
-            let digest = presented.digest();
-            let before =
-                refresh_tokens::note_replay(&mut tx, &locked, &digest, elsewhere, now).await?;
-            if elsewhere && before.is_none_or(|before| now - before > ELSEWHERE_AGAIN) {
-                note_elsewhere(context, &mut tx, client, grant, now).await?;
-            }
+            note_replay(context, &mut tx, client, (&locked, presented), from, now).await?;
             follow(&mut tx, &locked, presented).await?.ok_or(NO_GOOD)?
         }
     };
@@ -220,6 +219,25 @@ pub(crate) async fn refresh(
         scope: scopes.to_string(),
         refresh: Some(Secret::new(head.expose().to_owned())),
     })
+}
+
+/// Counts a replay, and reports one from another network.
+async fn note_replay(
+    context: &RequestContext,
+    tx: &mut SystemTx,
+    client: &Client,
+    (locked, presented): (&PresentedToken, &SecretToken),
+    from: ReplayFrom,
+    now: Timestamp,
+) -> Result<(), OAuthError> {
+    let digest = presented.digest();
+    let before = refresh_tokens::note_replay(tx, locked, &digest, from, now).await?;
+    if from == ReplayFrom::AnotherNetwork
+        && before.is_none_or(|before| now - before > ELSEWHERE_AGAIN)
+    {
+        note_elsewhere(context, tx, client, &locked.state.grant, now).await?;
+    }
+    Ok(())
 }
 
 /// Digest of a token and of the address block that presents it, as the database records it. The

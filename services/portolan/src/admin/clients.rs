@@ -7,7 +7,7 @@ use portolan_model::id::{ApiKeyId, GrantId, TenantId};
 use portolan_storage::{
     SystemTx,
     oauth::connected_apps::{self, ConnectedApp, Ended, Which},
-    platform::operators::{self, ClientRow},
+    platform::operators::{self, AccessChange, ClientRow},
 };
 use serde_json::{Value, json};
 
@@ -99,8 +99,8 @@ pub async fn run(desk: &Desk, command: &ClientsCommand) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         ClientsCommand::Show { client } => show(desk, client).await,
-        ClientsCommand::Disable { client } => set_blocked(desk, client, true).await,
-        ClientsCommand::Enable { client } => set_blocked(desk, client, false).await,
+        ClientsCommand::Disable { client } => set_blocked(desk, client, AccessChange::Stop).await,
+        ClientsCommand::Enable { client } => set_blocked(desk, client, AccessChange::Restore).await,
     }
 }
 
@@ -154,7 +154,8 @@ async fn show(desk: &Desk, client_id: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn set_blocked(desk: &Desk, client_id: &str, blocked: bool) -> Result<ExitCode> {
+async fn set_blocked(desk: &Desk, client_id: &str, change: AccessChange) -> Result<ExitCode> {
+    let blocked = change == AccessChange::Stop;
     let client = find(&mut desk.begin().await?, client_id).await?;
     if blocked {
         desk.confirm(&format!(
@@ -166,7 +167,7 @@ async fn set_blocked(desk: &Desk, client_id: &str, blocked: bool) -> Result<Exit
     let client = find(&mut tx, client_id).await?;
     // A command that was interrupted may have left apps of a client that is blocked.
     let has_more = blocked && client.apps > 0;
-    if !operators::set_blocked(&mut tx, client.id, blocked).await? && !has_more {
+    if !operators::set_blocked(&mut tx, client.id, change).await? && !has_more {
         bail!("{client_id} is {}: nothing was changed", client.status);
     }
     let action = if blocked {

@@ -15,7 +15,7 @@ use portolan_storage::{
         grants::REVOCATION_MEMORY,
         revocations::{self, New, RevocationKind},
     },
-    platform::operators::{self, People, Person},
+    platform::operators::{self, AccessChange, People, Person},
 };
 use serde_json::{Value, json};
 
@@ -86,8 +86,8 @@ pub async fn run(desk: &Desk, command: &UsersCommand) -> Result<ExitCode> {
     match command {
         UsersCommand::List { search, limit } => list(desk, search.as_deref(), *limit).await,
         UsersCommand::Show { user } => show(desk, user).await,
-        UsersCommand::Disable { user } => set_locked(desk, user, true).await,
-        UsersCommand::Enable { user } => set_locked(desk, user, false).await,
+        UsersCommand::Disable { user } => set_locked(desk, user, AccessChange::Stop).await,
+        UsersCommand::Enable { user } => set_locked(desk, user, AccessChange::Restore).await,
         UsersCommand::SignOut { user, apps } => sign_out(desk, user, *apps).await,
         UsersCommand::RemoveSecondFactor { user } => remove_second_factor(desk, user).await,
         UsersCommand::RemovePasskeys { user } => remove_passkeys(desk, user).await,
@@ -229,7 +229,8 @@ async fn show(desk: &Desk, name: &str) -> Result<ExitCode> {
 
 /// AUTH-R7: a person who is locked has no sessions and no apps, and unlocking brings neither back
 /// (CASE-126).
-async fn set_locked(desk: &Desk, name: &str, locked: bool) -> Result<ExitCode> {
+async fn set_locked(desk: &Desk, name: &str, change: AccessChange) -> Result<ExitCode> {
+    let locked = change == AccessChange::Stop;
     let person = find(desk, &mut desk.begin().await?, name).await?;
     if locked {
         desk.confirm(&format!(
@@ -239,7 +240,7 @@ async fn set_locked(desk: &Desk, name: &str, locked: bool) -> Result<ExitCode> {
     }
     let mut tx = desk.begin().await?;
     let person = find(desk, &mut tx, &person.id.to_string()).await?;
-    let Some(epoch) = operators::set_locked(&mut tx, person.id, locked).await? else {
+    let Some(epoch) = operators::set_locked(&mut tx, person.id, change).await? else {
         bail!("{} is {}: nothing was changed", person.id, status(&person));
     };
     let now = desk.now();
