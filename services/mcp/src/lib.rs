@@ -54,7 +54,7 @@ pub use config::McpConfig;
 pub use http::state::{McpParts, McpState};
 pub use limits::TenantLedger;
 pub use live_sessions::directory::SessionDirectory;
-pub use payloads::payloads;
+pub use payloads::{PayloadForm, payloads};
 use portolan_net::{
     layers::{Cors, Origins},
     shortcut::Answering,

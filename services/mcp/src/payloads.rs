@@ -18,14 +18,21 @@ use portolan_protocol::{
 use quick_cache::sync::Cache;
 use serde_json::{Value, json};
 
+/// The form of payloads in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PayloadForm {
+    /// As they are.
+    Plain,
+    /// Sealed: a reader of the store cannot read them (design page, point 6).
+    Sealed,
+}
+
 /// The payload functions of this service.
-///
-/// `sealed`: a reader of the store cannot read payloads (design page, point 6).
-pub fn payloads(keys: Keys, sealed: bool) -> Arc<dyn Payloads> {
+pub fn payloads(keys: Keys, form: PayloadForm) -> Arc<dyn Payloads> {
     Arc::new(McpPayloads {
         keys,
         tenants: Cache::new(TENANTS),
-        sealed,
+        sealed: form == PayloadForm::Sealed,
     })
 }
 
@@ -207,7 +214,7 @@ mod tests {
     #[test]
     fn s7_a_payload_opens_only_under_its_own_number_of_its_own_stream_of_its_own_tenant() {
         let keys = Keys::new(&MasterSecret::from_bytes([7; 32]), &[]).unwrap();
-        let payloads = payloads(keys, true);
+        let payloads = payloads(keys, PayloadForm::Sealed);
         let (acme, beta) = (TenantId::generate(), TenantId::generate());
         let place = |tenant, session, part| PayloadPlace {
             tenant,

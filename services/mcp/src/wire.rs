@@ -197,7 +197,7 @@ impl Node {
         let allow = vec![AllowedDestination::address(upstream.ip(), upstream.port())];
         let (revocations, stopping) = (Revocations::default(), CancellationToken::new());
         let tracker = TaskTracker::new();
-        let payloads = crate::payloads(keys.clone(), true);
+        let payloads = crate::payloads(keys.clone(), crate::PayloadForm::Sealed);
         let among_tasks = TaskTracker::new();
         let among = portolan_cluster::node::Node::start(
             Arc::new(shared.clone()),

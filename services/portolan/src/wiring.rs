@@ -16,7 +16,7 @@ use portolan_cluster::{
     revocation_freshness::RevocationFreshness,
 };
 use portolan_keys::{Keys, PasswordHasher, SigningKeys, Verifier};
-use portolan_mcp::{McpParts, McpState, SessionDirectory, TenantLedger};
+use portolan_mcp::{McpParts, McpState, PayloadForm, SessionDirectory, TenantLedger};
 use portolan_model::{Clock, resource::Site};
 use portolan_net::{
     egress::Egress,
@@ -313,8 +313,12 @@ impl Wiring {
             Duration::from_secs(settings.cluster.revocation_max_staleness_secs),
             life.drained.clone(),
         ));
-        let sealed = is_redis && settings.cluster.redis_seal;
-        let payloads = portolan_mcp::payloads(self.keys.clone(), sealed);
+        let form = if is_redis && settings.cluster.redis_seal {
+            PayloadForm::Sealed
+        } else {
+            PayloadForm::Plain
+        };
+        let payloads = portolan_mcp::payloads(self.keys.clone(), form);
         // Its tasks end when the drain is over and not at the signal: running calls need it.
         let node = Node::start(
             Arc::clone(&store),

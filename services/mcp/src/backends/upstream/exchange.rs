@@ -9,6 +9,7 @@ use futures_util::{
     future::{AbortHandle, abortable},
     stream::FuturesUnordered,
 };
+use portolan_connections::Token;
 use portolan_net::egress::EgressError;
 use portolan_protocol::{
     error::RpcError,
@@ -18,13 +19,17 @@ use portolan_protocol::{
     revision::{Era, Revision},
 };
 use portolan_upstream::{Connection, Exchange, ExchangeEvent, Request, UpstreamError};
+use uuid::Uuid;
 
 use crate::{
     backends::{
         services::Backends,
         upstream::{
-            conversation::NoConversation, get_streams::Subscriber, questions::answer,
-            refresh::request_refresh, request::Forward,
+            conversation::{NoConversation, OnRequest},
+            get_streams::Subscriber,
+            questions::answer,
+            refresh::request_refresh,
+            request::Forward,
         },
     },
     catalog::upstream::UpstreamSource,
@@ -76,6 +81,103 @@ impl Drop for Cancelling<'_> {
     }
 }
 
+/// A conversation, and what opened it.
+struct Opened {
+    connection: Connection,
+    account: Option<Uuid>,
+    token: Option<Token>,
+}
+
+/// Opens a conversation. Tokens that the server refuses are renewed, once (MCP-X-86); `renewed`
+/// tells whether they are.
+async fn open(
+    state: &Backends,
+    source: &Arc<UpstreamSource>,
+    ask: &Forward<'_>,
+    (can, gone): (OnRequest<'_>, Option<&Connection>),
+    renewed: &mut bool,
+) -> Result<Opened, NoConversation> {
+    let (call, person) = (ask.call, ask.call.caller.person());
+    loop {
+        let signed_in = source.sign_in(state, person).await?;
+        let speaks = (&**call, can, ask.era());
+        let connected = state
+            .upstreams
+            .connect(state, source, speaks, &signed_in, gone)
+            .await;
+        let (account, token) = (signed_in.account(), signed_in.token);
+        let error = match connected {
+            Ok(connection) => {
+                return Ok(Opened {
+                    connection,
+                    account,
+                    token,
+                });
+            }
+            Err(error) => error,
+        };
+        match (error, &token) {
+            (NoConversation::Upstream(error @ UpstreamError::Unauthorized { .. }), Some(token)) => {
+                if !source.renew(state, person, token, *renewed).await? {
+                    return Err(error.into());
+                }
+                *renewed = true;
+            }
+            (error, token) => {
+                if let NoConversation::Upstream(error) = &error {
+                    source
+                        .note_scope(state, person, token.as_ref(), error)
+                        .await;
+                }
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// The request in the form of the server's revision. `params` are for a server of 2026-07-28: one
+/// of the session era asks by requests, and accepts answers only as responses.
+fn request_of<'a>(ask: &Forward<'a>, params: &Raw, connection: &Connection) -> Request<'a> {
+    let is_modern = connection.revision().era() == Era::Modern;
+    let params = if is_modern { params } else { &ask.params };
+    Request {
+        method: ask.method.name(),
+        params: ask.for_era(params, connection.revision()),
+        progress: ask.wants_progress() && ask.channel.is_some(),
+        log_level: ask.level().filter(|_| is_modern && ask.channel.is_some()),
+        traceparent: ask.traceparent.clone(),
+        mirrored: ask.mirrored,
+    }
+}
+
+/// Makes ready for what a server of the session era sends beside the answer: its log level, and
+/// its GET stream (MCP-X-23). This comes before the server can send any message.
+async fn listen(
+    state: &Backends,
+    source: &Arc<UpstreamSource>,
+    ask: &Forward<'_>,
+    connection: &Connection,
+    account: Option<Uuid>,
+) -> Option<Subscriber> {
+    let (Connection::Legacy(legacy), Some(channel)) = (connection, ask.channel) else {
+        return None;
+    };
+    if let Some(level) = ask.level() {
+        let upstreams = &state.upstreams;
+        upstreams
+            .wants_logs(source, ask.call, connection, level)
+            .await;
+    }
+    if channel.capabilities().bits() == 0 {
+        return None;
+    }
+    let whose = (ask.call.caller.person(), account);
+    state
+        .get_streams
+        .subscribe(state, source, whose, legacy)
+        .await
+}
+
 /// Sends one request to the server. `as_task`: the server may answer with a task.
 pub(crate) async fn exchange(
     state: &Backends,
@@ -84,77 +186,20 @@ pub(crate) async fn exchange(
     params: Raw,
     as_task: bool,
 ) -> Result<Reply, NoConversation> {
-    let (call, person) = (ask.call, ask.call.caller.person());
+    let person = ask.call.caller.person();
     // For servers that keep nothing of earlier requests (MCP-X-14, MCP-X-15).
     let can = ask.channel.map(|channel| (channel.capabilities(), as_task));
     let mut gone = None;
     let (mut again, mut renewed) = (true, false);
     loop {
-        let signed_in = source.sign_in(state, person).await?;
-        let connected = state
-            .upstreams
-            .connect(
-                state,
-                source,
-                (call, can, ask.era()),
-                &signed_in,
-                gone.as_ref(),
-            )
-            .await;
-        let account = signed_in.account();
-        let token = signed_in.token;
-        let connection = match (connected, &token) {
-            (Ok(connection), _) => connection,
-            // MCP-X-86: tokens that the server refuses are renewed, once.
-            (
-                Err(NoConversation::Upstream(error @ UpstreamError::Unauthorized { .. })),
-                Some(token),
-            ) => {
-                if !source.renew(state, person, token, renewed).await? {
-                    return Err(error.into());
-                }
-                renewed = true;
-                continue;
-            }
-            (Err(error), _) => {
-                if let NoConversation::Upstream(error) = &error {
-                    source
-                        .note_scope(state, person, token.as_ref(), error)
-                        .await;
-                }
-                return Err(error);
-            }
-        };
-        let is_modern = connection.revision().era() == Era::Modern;
-        let request = Request {
-            method: ask.method.name(),
-            // A server of the session era asks by requests, and accepts answers only as responses.
-            params: ask.for_era(
-                if is_modern { &params } else { &ask.params },
-                connection.revision(),
-            ),
-            progress: ask.wants_progress() && ask.channel.is_some(),
-            log_level: ask.level().filter(|_| is_modern && ask.channel.is_some()),
-            traceparent: ask.traceparent.clone(),
-            mirrored: ask.mirrored,
-        };
-        if let (Some(level), Connection::Legacy(_), Some(_)) =
-            (ask.level(), &connection, ask.channel)
-        {
-            let upstreams = &state.upstreams;
-            upstreams.wants_logs(source, call, &connection, level).await;
-        }
-        // MCP-X-23: before the server can send any message.
-        let subscriber = match (&connection, ask.channel) {
-            (Connection::Legacy(legacy), Some(channel)) if channel.capabilities().bits() != 0 => {
-                let whose = (person, account);
-                state
-                    .get_streams
-                    .subscribe(state, source, whose, legacy)
-                    .await
-            }
-            _ => None,
-        };
+        let opened = open(state, source, ask, (can, gone.as_ref()), &mut renewed);
+        let Opened {
+            connection,
+            account,
+            token,
+        } = opened.await?;
+        let request = request_of(ask, &params, &connection);
+        let subscriber = listen(state, source, ask, &connection, account).await;
         let id = portolan_upstream::new_id();
         let mut cancelling = Cancelling::new(state, &connection, id.clone());
         let called = connection.call_as(&id, &request).await;
@@ -284,38 +329,49 @@ async fn follow(
                 questions.push((id, handle));
                 asking.push(answering);
             }
-            ExchangeEvent::Notification { method, params } => match Method::from_name(&method) {
-                Some(
-                    Method::ToolsListChanged
-                    | Method::PromptsListChanged
-                    | Method::ResourcesListChanged,
-                ) => request_refresh(state, source),
-                Some(Method::TaskStatus | Method::TaskNotification) => {
-                    state.hints.moved(source.id, &params);
-                }
-                // MCP-X-7B: the server cancels its question.
-                Some(Method::Cancelled) => {
-                    let cancelled = params.get("requestId");
-                    let cancelled = cancelled.as_ref().and_then(RequestId::from_raw);
-                    for (_, handle) in questions
-                        .iter()
-                        .filter(|(id, _)| Some(id) == cancelled.as_ref())
-                    {
-                        handle.abort();
-                    }
-                }
-                // MCP-EL-14, MCP-X-32: forwarded if the client's revision has it.
-                Some(Method::ElicitationComplete) => {
-                    if let Some(channel) = ask.channel
-                        && channel.revision().facts().elicitation_ids
-                    {
-                        let notice = jsonrpc::notification(&method, Some(params.as_bytes()));
-                        channel.notify(notice.into()).await;
-                    }
-                }
-                _ => {}
-            },
+            ExchangeEvent::Notification { method, params } => {
+                notified(state, source, ask, (&method, &params), &questions).await;
+            }
         }
+    }
+}
+
+/// Handles a notification of the server. `questions` are those that the client has open.
+async fn notified(
+    state: &Backends,
+    source: &UpstreamSource,
+    ask: &Forward<'_>,
+    (method, params): (&str, &Raw),
+    questions: &[(RequestId, AbortHandle)],
+) {
+    match Method::from_name(method) {
+        Some(
+            Method::ToolsListChanged | Method::PromptsListChanged | Method::ResourcesListChanged,
+        ) => request_refresh(state, source),
+        Some(Method::TaskStatus | Method::TaskNotification) => {
+            state.hints.moved(source.id, params);
+        }
+        // MCP-X-7B: the server cancels its question.
+        Some(Method::Cancelled) => {
+            let cancelled = params.get("requestId");
+            let cancelled = cancelled.as_ref().and_then(RequestId::from_raw);
+            for (_, handle) in questions
+                .iter()
+                .filter(|(id, _)| Some(id) == cancelled.as_ref())
+            {
+                handle.abort();
+            }
+        }
+        // MCP-EL-14, MCP-X-32: forwarded if the client's revision has it.
+        Some(Method::ElicitationComplete) => {
+            if let Some(channel) = ask.channel
+                && channel.revision().facts().elicitation_ids
+            {
+                let notice = jsonrpc::notification(method, Some(params.as_bytes()));
+                channel.notify(notice.into()).await;
+            }
+        }
+        _ => {}
     }
 }
 
