@@ -105,22 +105,7 @@ pub(crate) async fn authorize(
     let (client, redirect_uri, echo) =
         match client_and_redirect(&state, &context, &query, &parameters).await? {
             Ok(proved) => proved,
-            Err(fault) => {
-                metrics::counter!("oauth_authorize_total", "outcome" => "page").increment(1);
-                tracing::info!(
-                    fault = fault.text,
-                    "authorization request refused with a page"
-                );
-                let step = step.refused(Some(fault.rule), &fault.text);
-                state.oauth.recorder.record(step);
-                let page = FaultPage {
-                    status: fault.status.as_u16(),
-                    title: fault.title,
-                    text: &fault.text,
-                    request_id: &context.request_id,
-                };
-                return pages::html(fault.status, &page);
-            }
+            Err(fault) => return refused_with_page(&state, &context, step, &fault),
         };
     step.client_name = Some(client.name.clone());
     let back = |step: NewEvent, (code, description): AuthorizeRefusal| {
@@ -142,16 +127,7 @@ pub(crate) async fn authorize(
         Err(refusal) => return back(step, refusal),
     };
     if details.prompt.none {
-        // `prompt=none` never succeeds, because a client without a key must not get a code silently
-        // (AUTH-A10).
-        let refusal = match session.0 {
-            None => (ErrorCode::LoginRequired, "the user has to sign in"),
-            Some(_) => (
-                ErrorCode::ConsentRequired,
-                "the user has to decide on the consent page",
-            ),
-        };
-        return back(step, refusal);
+        return back(step, silent_refusal(&session));
     }
 
     let now = state.now();
@@ -186,6 +162,41 @@ pub(crate) async fn authorize(
     step.authorization = Some(request.id);
     state.oauth.recorder.record(step);
     Ok((browser, pages::see_other(&consent_path(request.id))?).into_response())
+}
+
+/// The refusal of `prompt=none`. It never succeeds, because a client without a key must not get a
+/// code silently (AUTH-A10).
+fn silent_refusal(session: &MaybeAnySession) -> AuthorizeRefusal {
+    match session.0 {
+        None => (ErrorCode::LoginRequired, "the user has to sign in"),
+        Some(_) => (
+            ErrorCode::ConsentRequired,
+            "the user has to decide on the consent page",
+        ),
+    }
+}
+
+/// The page for a fault before the redirect URI is proved.
+fn refused_with_page(
+    state: &AuthState,
+    context: &RequestContext,
+    step: NewEvent,
+    fault: &UnprovedFault,
+) -> Result<Response, PageError> {
+    metrics::counter!("oauth_authorize_total", "outcome" => "page").increment(1);
+    tracing::info!(
+        fault = fault.text,
+        "authorization request refused with a page"
+    );
+    let step = step.refused(Some(fault.rule), &fault.text);
+    state.oauth.recorder.record(step);
+    let page = FaultPage {
+        status: fault.status.as_u16(),
+        title: fault.title,
+        text: &fault.text,
+        request_id: &context.request_id,
+    };
+    pages::html(fault.status, &page)
 }
 
 /// The first step of the request for the connection diagnostics.
@@ -394,25 +405,7 @@ impl Details {
         {
             return Err((InvalidRequest, "response_mode must be query"));
         }
-        if parameters.first("code_challenge_method") != Some("S256") {
-            return Err((
-                InvalidRequest,
-                "PKCE with code_challenge_method S256 is required",
-            ));
-        }
-        let challenge = parameters
-            .first("code_challenge")
-            .ok_or((InvalidRequest, "code_challenge is missing"))?;
-        if challenge.len() != 43
-            || !challenge
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-        {
-            return Err((
-                InvalidRequest,
-                "code_challenge must be 43 characters of base64url",
-            ));
-        }
+        let challenge = challenge(parameters)?;
         let scopes = ScopeSet::from_request(parameters.first("scope").unwrap_or_default())
             .map_err(|_| (InvalidScope, "scope is malformed or too long"))?;
         let prompt = PromptParameter::read(parameters.first("prompt").unwrap_or_default())?;
@@ -449,6 +442,31 @@ impl Details {
                 .map(str::to_owned),
         })
     }
+}
+
+/// The PKCE challenge, by S256 alone (RFC 7636 §4.2).
+fn challenge(parameters: &Parameters) -> Result<&str, AuthorizeRefusal> {
+    use ErrorCode::InvalidRequest;
+    if parameters.first("code_challenge_method") != Some("S256") {
+        return Err((
+            InvalidRequest,
+            "PKCE with code_challenge_method S256 is required",
+        ));
+    }
+    let challenge = parameters
+        .first("code_challenge")
+        .ok_or((InvalidRequest, "code_challenge is missing"))?;
+    if challenge.len() != 43
+        || !challenge
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    {
+        return Err((
+            InvalidRequest,
+            "code_challenge must be 43 characters of base64url",
+        ));
+    }
+    Ok(challenge)
 }
 
 /// `prompt` (AUTH-A10). Unknown words are ignored.

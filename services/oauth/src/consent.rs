@@ -17,6 +17,7 @@ use axum::{
 use http::{HeaderMap, StatusCode, header};
 use portolan_keys::{Purpose, SecretToken, TokenForm};
 use portolan_model::{
+    Timestamp,
     admission::Admission,
     audit::{Actor, Event, Outcome},
     client::AuthMethod,
@@ -347,12 +348,7 @@ async fn approve(
         .chosen(workspace)
         .filter(|choice| choice.role.may(Action::CallTools));
     if let Some(choice) = chosen {
-        // Read again under the lock. A block of the client at this moment either came first, or
-        // revokes this grant afterwards (AUTH-M7).
-        client_admission::hold_still(&mut tx, choice.tenant).await?;
-        let present = clients::get(&mut tx, client.id).await?;
-        let now = admission::present(&mut tx, &present, choice.tenant, session.user).await?;
-        let is_good = now.is_admitted() && is_still_good(request, &present);
+        let is_good = is_admitted(&mut tx, request, client, session, choice).await?;
         chosen = chosen.filter(|_| is_good);
     }
     let Some(choice) = chosen else {
@@ -367,8 +363,6 @@ async fn approve(
     let resource = requested(state, request)?.unwrap_or_else(|| Resource::Workspace {
         tenant: choice.slug.clone(),
     });
-    let resource = state.oauth.resources.url(&resource);
-
     let code = SecretToken::generate(TokenForm::Code)?;
     let answer = RedirectAnswer::code(
         state.site.issuer(),
@@ -389,66 +383,116 @@ async fn approve(
         drop(tx);
         return settled_elsewhere(state, request, client).await;
     }
-    let grant = Grant {
-        id: GrantId::generate(),
-        tenant: choice.tenant,
-        user: session.user,
-        client: client.id,
-        scopes: ScopeSet::from_stored(&request.scopes_asked),
-        resource: resource.clone(),
-        auth_time: session.auth_time,
-        expires_at: now + ABSOLUTE_LIFE,
-        is_revoked: false,
-        is_key_bound: client.auth_method == AuthMethod::PrivateKeyJwt,
+    let approval = Approval {
+        context,
+        request,
+        client,
+        session,
+        choice,
+        resource: state.oauth.resources.url(&resource),
+        now,
     };
-    let snapshot = json!({
-        "client_id": client.client_id, "name": client.name, "redirect_uri": request.redirect_uri,
-        "metadata_digest": hex(client.metadata_digest.as_bytes()), "auth_method": client.auth_method.as_str(),
-    });
-    let new = NewGrant {
-        grant: &grant,
-        client_snapshot: &snapshot,
-        session: session.id,
-        amr: &session.amr,
-        ip_block: Some(&context.ip_block()),
-        ua_label: context.ua_label.as_deref(),
-    };
-    grants::create(&mut tx, &new, now).await?;
-    single_sign_on::note_grant(&mut tx, grant.id, session.id).await?;
-    let stored = Code {
-        grant: grant.id,
-        client: client.id,
-        tenant: choice.tenant,
-        redirect_uri: request.redirect_uri.clone(),
-        code_challenge: request.code_challenge.clone(),
-        resource,
-        resource_given: request.resource_asked.is_some(),
-        attempts: 0,
-        expires_at: now + Duration::seconds(CODE_SECS),
-        redeemed_at: None,
-    };
-    grants::create_code(&mut tx, &code.digest(), request.id, &stored).await?;
-    clients::note_granted(&mut tx, client.id, now).await?;
-    workspace_hints::remember(&mut tx, client.id, session.user, choice.tenant, now).await?;
-    for old in
-        grants::beyond_cap(&mut tx, choice.tenant, session.user, client.id, MAX_GRANTS).await?
-    {
-        grants::revoke(&mut tx, old, "cap", now).await?;
-    }
-    let event = Event {
-        tenant: Some(choice.tenant),
-        actor: Actor::User(session.user),
-        action: "grant.created",
-        target_kind: "grant",
-        target_id: grant.id.to_string(),
-        outcome: Outcome::Ok,
-        detail: json!({"client": client.name, "client_id": client.client_id, "scope": grant.scopes.to_string()}),
-    };
-    audit::record(&mut tx, &event, &context.origin(), now).await?;
+    let grant = approval.grant(&mut tx, &code).await?;
     tx.commit().await?;
     metrics::counter!("oauth_consent_total", "outcome" => "approved").increment(1);
     journey::approved(state, context, request, client, &grant);
     answer.into_response(&client.name)
+}
+
+/// Returns true if the client is admitted and may still get the answer, read again under the lock.
+/// A block of the client at this moment either came first, or revokes the grant afterwards
+/// (AUTH-M7).
+async fn is_admitted(
+    tx: &mut SystemTx,
+    request: &AuthorizationRequest,
+    client: &Client,
+    session: &BrowserSession,
+    choice: &Choice,
+) -> Result<bool, PageError> {
+    client_admission::hold_still(tx, choice.tenant).await?;
+    let present = clients::get(tx, client.id).await?;
+    let verdict = admission::present(tx, &present, choice.tenant, session.user).await?;
+    Ok(verdict.is_admitted() && is_still_good(request, &present))
+}
+
+/// A request that a person approved.
+struct Approval<'a> {
+    context: &'a RequestContext,
+    request: &'a AuthorizationRequest,
+    client: &'a Client,
+    session: &'a BrowserSession,
+    choice: &'a Choice,
+    /// Canonical resource of the grant.
+    resource: String,
+    now: Timestamp,
+}
+
+impl Approval<'_> {
+    /// Writes the grant with its code and its audit entry.
+    async fn grant(self, tx: &mut SystemTx, code: &SecretToken) -> Result<Grant, PageError> {
+        let (client, session, now) = (self.client, self.session, self.now);
+        let grant = Grant {
+            id: GrantId::generate(),
+            tenant: self.choice.tenant,
+            user: session.user,
+            client: client.id,
+            scopes: ScopeSet::from_stored(&self.request.scopes_asked),
+            resource: self.resource.clone(),
+            auth_time: session.auth_time,
+            expires_at: now + ABSOLUTE_LIFE,
+            is_revoked: false,
+            is_key_bound: client.auth_method == AuthMethod::PrivateKeyJwt,
+        };
+        let snapshot = json!({
+            "client_id": client.client_id, "name": client.name, "redirect_uri": self.request.redirect_uri,
+            "metadata_digest": hex(client.metadata_digest.as_bytes()), "auth_method": client.auth_method.as_str(),
+        });
+        let new = NewGrant {
+            grant: &grant,
+            client_snapshot: &snapshot,
+            session: session.id,
+            amr: &session.amr,
+            ip_block: Some(&self.context.ip_block()),
+            ua_label: self.context.ua_label.as_deref(),
+        };
+        grants::create(tx, &new, now).await?;
+        single_sign_on::note_grant(tx, grant.id, session.id).await?;
+        let stored = self.code(&grant);
+        grants::create_code(tx, &code.digest(), self.request.id, &stored).await?;
+        clients::note_granted(tx, client.id, now).await?;
+        workspace_hints::remember(tx, client.id, session.user, grant.tenant, now).await?;
+        let beyond = grants::beyond_cap(tx, grant.tenant, session.user, client.id, MAX_GRANTS);
+        for old in beyond.await? {
+            grants::revoke(tx, old, "cap", now).await?;
+        }
+        let event = Event {
+            tenant: Some(grant.tenant),
+            actor: Actor::User(session.user),
+            action: "grant.created",
+            target_kind: "grant",
+            target_id: grant.id.to_string(),
+            outcome: Outcome::Ok,
+            detail: json!({"client": client.name, "client_id": client.client_id, "scope": grant.scopes.to_string()}),
+        };
+        audit::record(tx, &event, &self.context.origin(), now).await?;
+        Ok(grant)
+    }
+
+    /// The code of the grant.
+    fn code(&self, grant: &Grant) -> Code {
+        Code {
+            grant: grant.id,
+            client: grant.client,
+            tenant: grant.tenant,
+            redirect_uri: self.request.redirect_uri.clone(),
+            code_challenge: self.request.code_challenge.clone(),
+            resource: self.resource.clone(),
+            resource_given: self.request.resource_asked.is_some(),
+            attempts: 0,
+            expires_at: self.now + Duration::seconds(CODE_SECS),
+            redeemed_at: None,
+        }
+    }
 }
 
 /// Requests an administrator's approval of the client (AUTH-M7). The authorization request stays
@@ -573,7 +617,7 @@ async fn refuse(
     context: &RequestContext,
     client: &Client,
     session: &BrowserSession,
-    now: portolan_model::Timestamp,
+    now: Timestamp,
 ) -> Result<(), PageError> {
     let event = Event {
         tenant: None,
