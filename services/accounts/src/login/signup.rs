@@ -120,6 +120,28 @@ pub(crate) struct SignupForm {
     password: Secret<String>,
 }
 
+impl SignupForm {
+    /// Name and address, if they and the password have good forms.
+    fn read(&self) -> Result<(&str, EmailAddress), Faults> {
+        let mut faults = Faults::default();
+        let name = display_name(&self.name);
+        if name.is_none() {
+            faults.name = Some("Enter your name: 1 to 80 characters.".to_owned());
+        }
+        let address = EmailAddress::parse(&self.email);
+        if address.is_err() {
+            faults.email = Some("Enter an e-mail address, such as name@example.com.".to_owned());
+        }
+        if let Err(rule) = password::check_new(&self.password, &[&self.email, &self.name]) {
+            faults.password = Some(sentence(&rule.to_string()));
+        }
+        match (name, address) {
+            (Some(name), Ok(address)) if faults.is_empty() => Ok((name, address)),
+            _ => Err(faults),
+        }
+    }
+}
+
 /// Opens a verification. Only the message shows whether the address has an account already
 /// (AUTH-L5, CASE-149).
 pub(crate) async fn submit(
@@ -155,20 +177,9 @@ pub(crate) async fn submit(
         return too_early(browser, early);
     }
 
-    let mut faults = Faults::default();
-    let name = display_name(&form.name);
-    if name.is_none() {
-        faults.name = Some("Enter your name: 1 to 80 characters.".to_owned());
-    }
-    let address = EmailAddress::parse(&form.email);
-    if address.is_err() {
-        faults.email = Some("Enter an e-mail address, such as name@example.com.".to_owned());
-    }
-    if let Err(rule) = password::check_new(&form.password, &[&form.email, &form.name]) {
-        faults.password = Some(sentence(&rule.to_string()));
-    }
-    let (Some(name), Ok(address), true) = (name, address, faults.is_empty()) else {
-        return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, faults);
+    let (name, address) = match form.read() {
+        Ok(read) => read,
+        Err(faults) => return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, faults),
     };
     let account = AccountKey::new(&state.keys, address.normalised());
     if let Err(early) = state.throttle.new_account(context.ip, &account, now).await {
@@ -179,7 +190,10 @@ pub(crate) async fn submit(
     if let Err(rule) =
         crate::login::form::check_password(&state, &form.password, &[&form.email, &form.name]).await
     {
-        faults.password = Some(sentence(&rule.to_string()));
+        let faults = Faults {
+            password: Some(sentence(&rule.to_string())),
+            ..Faults::default()
+        };
         return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, faults);
     }
     let phc = state.passwords.hash(&form.password).await?;

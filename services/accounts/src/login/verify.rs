@@ -9,8 +9,10 @@ use axum::{
 use http::{HeaderMap, StatusCode, header};
 use portolan_keys::{Purpose, random};
 use portolan_model::{
+    Timestamp,
     audit::{Actor, Event, Outcome},
     email::EmailAddress,
+    id::UserId,
 };
 use portolan_site::{
     browser::Browser,
@@ -23,7 +25,7 @@ use portolan_site::{
     throttle::AccountKey,
 };
 use portolan_storage::{
-    Reason,
+    Reason, SystemTx,
     accounts::{
         identity_offers, users,
         verifications::{self, MAX_ATTEMPTS, MAX_SENDS, RESEND_PAUSE, Verification},
@@ -140,12 +142,7 @@ pub(crate) async fn submit(
     ) {
         tx.commit().await?;
         let left = MAX_ATTEMPTS - verification.attempts - 1;
-        let fault = match left {
-            ..=0 => "This code is wrong, and this was the last attempt. Send a new one.".to_owned(),
-            1 => "This code is wrong. You have 1 more attempt.".to_owned(),
-            _ => format!("This code is wrong. You have {left} more attempts."),
-        };
-        return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
+        return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, wrong_code(left));
     }
     if !verifications::consume(&mut tx, verification.id, now).await? {
         return nothing_open(browser);
@@ -160,31 +157,7 @@ pub(crate) async fn submit(
     }
     // Sign-ups that others began with this address end (AUTH-F5, CASE-160).
     users::forget_unverified(&mut tx, &verification.address_norm, verification.user).await?;
-    // A person whose provider vouched for no address has no password.
-    let provider =
-        identity_offers::keep_promise(&mut tx, verification.user, browser.digest(), now).await?;
-    let has_password = users::password_of(&mut tx, verification.user)
-        .await?
-        .is_some();
-    let amr = match (&provider, has_password) {
-        (Some(_), _) => "fed",
-        (None, true) => "pwd",
-        // Another account got the identity meanwhile, so only the mailbox is proved.
-        (None, false) => "mail",
-    };
-    let event = Event {
-        tenant: None,
-        actor: Actor::User(verification.user),
-        action: "user.verified",
-        target_kind: "user",
-        target_id: verification.user.to_string(),
-        outcome: Outcome::Ok,
-        detail: provider.map_or_else(
-            || serde_json::json!({}),
-            |provider| serde_json::json!({ "provider": provider }),
-        ),
-    };
-    audit::record(&mut tx, &event, &context.origin(), now).await?;
+    let amr = proved(&mut tx, &browser, &context, verification.user, now).await?;
     let (_, cookie) = session::start(
         &mut tx,
         &state,
@@ -202,6 +175,49 @@ pub(crate) async fn submit(
         pages::see_other(&path)?,
     )
         .into_response())
+}
+
+/// The words for a wrong code, with the number of attempts that are left.
+fn wrong_code(left: i32) -> String {
+    match left {
+        ..=0 => "This code is wrong, and this was the last attempt. Send a new one.".to_owned(),
+        1 => "This code is wrong. You have 1 more attempt.".to_owned(),
+        _ => format!("This code is wrong. You have {left} more attempts."),
+    }
+}
+
+/// Keeps the identity that a provider promised for this browser, and writes the audit entry.
+/// Returns the factor that the person proved.
+async fn proved(
+    tx: &mut SystemTx,
+    browser: &Browser,
+    context: &RequestContext,
+    user: UserId,
+    now: Timestamp,
+) -> Result<&'static str, PageError> {
+    // A person whose provider vouched for no address has no password.
+    let provider = identity_offers::keep_promise(tx, user, browser.digest(), now).await?;
+    let has_password = users::password_of(tx, user).await?.is_some();
+    let amr = match (&provider, has_password) {
+        (Some(_), _) => "fed",
+        (None, true) => "pwd",
+        // Another account got the identity meanwhile, so only the mailbox is proved.
+        (None, false) => "mail",
+    };
+    let event = Event {
+        tenant: None,
+        actor: Actor::User(user),
+        action: "user.verified",
+        target_kind: "user",
+        target_id: user.to_string(),
+        outcome: Outcome::Ok,
+        detail: provider.map_or_else(
+            || serde_json::json!({}),
+            |provider| serde_json::json!({ "provider": provider }),
+        ),
+    };
+    audit::record(tx, &event, &context.origin(), now).await?;
+    Ok(amr)
 }
 
 /// Fields of the second form.
