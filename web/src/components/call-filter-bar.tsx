@@ -37,7 +37,7 @@ export function CallFilterBar({
     <form onSubmit={add} className={classes.bar} aria-label="Filter calls">
       <TextInput
         label="Filter"
-        description="Any of tool: server: client: user: outcome: error: era: dur:>500ms from:1h to:. A single word names a tool."
+        description="Any of tool: server: client: user: outcome: error: era: dur:>500ms from:1h to:1m, or the name of a tool."
         placeholder="outcome:error dur:>500ms from:1h"
         value={typed}
         error={fault}
