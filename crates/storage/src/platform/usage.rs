@@ -8,6 +8,7 @@
 
 pub mod folds;
 
+use futures_util::TryStreamExt;
 use portolan_metering::{Batch, Histogram, Key, Measures, Totals};
 use portolan_model::{Timestamp, id::ServerId};
 use time::Duration;
@@ -243,16 +244,18 @@ pub struct Sum {
     pub totals: Totals,
 }
 
-/// Counts from `from` to `to`. Where a level is not folded yet, rows of the finer level stand for
-/// it.
+/// Gives counts from `from` to `to` to `each`, one at a time and in no order: a reader of a long
+/// period holds its own sums and not the rows. Where a level is not folded yet, rows of the finer
+/// level stand for it.
 pub async fn read(
     tx: &mut TenantTx,
     level: Level,
     from: Timestamp,
     to: Timestamp,
-) -> Result<Vec<Sum>, StorageError> {
+    mut each: impl FnMut(Sum),
+) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
-    let rows = sqlx::query!(
+    let mut rows = sqlx::query!(
         r#"select minute as "at!", server_id, item as "item!", client, caller as "caller!", outcome as "outcome!", era as "era!", calls as "calls!",
                   bytes_in as "bytes_in!", bytes_out as "bytes_out!", took_us as "took_us!", backend_us as "backend_us!", durations as "durations!"
            from (
@@ -276,26 +279,27 @@ pub async fn read(
         to,
         level as i32,
     )
-    .fetch_all(tx.connection())
-    .await?;
-    let sums = rows.into_iter().map(|row| Sum {
-        at: row.at,
-        server: row.server_id.map(ServerId::from_uuid),
-        item: row.item,
-        client: row.client,
-        caller: row.caller,
-        outcome: row.outcome,
-        era: row.era,
-        totals: Totals {
-            calls: count(row.calls),
-            bytes_in: count(row.bytes_in),
-            bytes_out: count(row.bytes_out),
-            took_us: count(row.took_us),
-            backend_us: count(row.backend_us),
-            durations: histogram(&row.durations),
-        },
-    });
-    Ok(sums.collect())
+    .fetch(tx.connection());
+    while let Some(row) = rows.try_next().await? {
+        each(Sum {
+            at: row.at,
+            server: row.server_id.map(ServerId::from_uuid),
+            item: row.item,
+            client: row.client,
+            caller: row.caller,
+            outcome: row.outcome,
+            era: row.era,
+            totals: Totals {
+                calls: count(row.calls),
+                bytes_in: count(row.bytes_in),
+                bytes_out: count(row.bytes_out),
+                took_us: count(row.took_us),
+                backend_us: count(row.backend_us),
+                durations: histogram(&row.durations),
+            },
+        });
+    }
+    Ok(())
 }
 
 fn count(value: i64) -> u64 {

@@ -77,12 +77,14 @@ async fn seen(store: &Store, tenant: TenantId, level: Level, at: Timestamp) -> u
     let midnight = at
         .to_offset(UtcOffset::UTC)
         .replace_time(time::Time::MIDNIGHT);
-    let sums = usage::read(&mut tx, level, midnight - day, midnight + 3 * day).await;
-    let sums = sums.unwrap();
-    for sum in &sums {
+    let mut calls = 0;
+    usage::read(&mut tx, level, midnight - day, midnight + 3 * day, |sum| {
         assert_eq!(sum.totals.durations.count(), sum.totals.calls, "{sum:?}");
-    }
-    sums.iter().map(|sum| sum.totals.calls).sum()
+        calls += sum.totals.calls;
+    })
+    .await
+    .unwrap();
+    calls
 }
 
 async fn seen_at_all_levels(store: &Store, tenant: TenantId, at: Timestamp) -> [u64; 3] {
@@ -531,10 +533,13 @@ async fn calls_of_the_previous_release_are_carried_over() {
     assert_eq!(sum(|hour| hour.errors), 1);
     assert_eq!(sum(|hour| hour.rejected), 1);
     let far = now - Duration::days(30);
-    let days = usage::read(&mut tx, Level::Day, far, now + Duration::DAY)
-        .await
-        .unwrap();
-    assert_eq!(days.iter().map(|sum| sum.totals.calls).sum::<u64>(), 5);
+    let mut days = 0;
+    usage::read(&mut tx, Level::Day, far, now + Duration::DAY, |sum| {
+        days += sum.totals.calls;
+    })
+    .await
+    .unwrap();
+    assert_eq!(days, 5);
     assert!(calls::counts(&mut tx).await.unwrap().has_call);
     let old: i64 = sqlx::query_scalar("select count(*) from tool_calls")
         .fetch_one(&mut owner)
