@@ -246,7 +246,8 @@ pub struct Sum {
 
 /// Gives counts from `from` to `to` to `each`, one at a time and in no order: a reader of a long
 /// period holds its own sums and not the rows. Where a level is not folded yet, rows of the finer
-/// level stand for it.
+/// level stand for it. Calls that nodes of the previous release wrote are rows of one call, without
+/// a histogram (METER-12).
 pub async fn read(
     tx: &mut TenantTx,
     level: Level,
@@ -273,7 +274,13 @@ pub async fn read(
                 and ($4::int = 0 or minute >= (select upto from usage_folds where level = 'hour'))
              union all
              select minute, server_id, item, client, caller, outcome, era, calls, bytes_in, bytes_out, took_us, backend_us, durations from usage_flush
-              where tenant_id = $1 and minute >= $2 and minute < $3) counted"#,
+              where tenant_id = $1 and minute >= $2 and minute < $3
+             union all
+             select date_trunc('minute', at, 'UTC'), server_id, tool_name, client_name, case when server_id is null then 3 else 4 end::smallint,
+                    case outcome when 'ok' then 0 when 'tool_error' then 1 when 'invalid_arguments' then 2 when 'upstream_error' then 3
+                      else 4 end::smallint,
+                    case when server_id is null then 2 else 4 end::smallint, 1, 0, 0, duration_ms::bigint * 1000, 0, ''
+               from tool_calls where tenant_id = $1 and at >= $2 and at < $3 and id > (select upto from tool_calls_carried)) counted"#,
         tenant,
         from,
         to,

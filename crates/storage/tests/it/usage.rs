@@ -533,13 +533,20 @@ async fn calls_of_the_previous_release_are_carried_over() {
     assert_eq!(sum(|hour| hour.errors), 1);
     assert_eq!(sum(|hour| hour.rejected), 1);
     let far = now - Duration::days(30);
-    let mut days = 0;
-    usage::read(&mut tx, Level::Day, far, now + Duration::DAY, |sum| {
-        days += sum.totals.calls;
-    })
-    .await
-    .unwrap();
-    assert_eq!(days, 5);
+    for level in [Level::Minute, Level::Hour, Level::Day] {
+        let mut after = 0;
+        let mut calls = 0;
+        usage::read(&mut tx, level, far, now + Duration::DAY, |sum| {
+            calls += sum.totals.calls;
+            after += u64::from(sum.item == "after" && sum.outcome == 0);
+        })
+        .await
+        .unwrap();
+        assert_eq!(after, 1, "the call of the previous release: {level:?}");
+        if level == Level::Day {
+            assert_eq!(calls, 6);
+        }
+    }
     assert!(calls::counts(&mut tx).await.unwrap().has_call);
     let old: i64 = sqlx::query_scalar("select count(*) from tool_calls")
         .fetch_one(&mut owner)
