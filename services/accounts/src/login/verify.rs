@@ -25,8 +25,9 @@ use portolan_site::{
 use portolan_storage::{
     Reason,
     accounts::{
-        identity_offers, users,
+        browser_sessions, identities, identity_offers, users,
         verifications::{self, MAX_ATTEMPTS, MAX_SENDS, RESEND_PAUSE, Verification},
+        ways_in::WayIn,
     },
     platform::audit,
 };
@@ -185,7 +186,7 @@ pub(crate) async fn submit(
         ),
     };
     audit::record(&mut tx, &event, &context.origin(), now).await?;
-    let (_, cookie) = session::start(
+    let (id, cookie) = session::start(
         &mut tx,
         &state,
         &headers,
@@ -194,6 +195,11 @@ pub(crate) async fn submit(
         &[amr],
     )
     .await?;
+    if amr == "fed"
+        && let [identity] = &identities::of_user(&mut tx, verification.user).await?[..]
+    {
+        browser_sessions::began_by(&mut tx, id, WayIn::Identity(identity.id)).await?;
+    }
     tx.commit().await?;
     let path = path_after(&state, verification.user, &target(&verification)).await?;
     Ok((
