@@ -9,7 +9,7 @@ use portolan_model::id::TenantId;
 
 use crate::{Key, Totals, key::OTHER};
 
-/// Most keys of one tenant in one rollup; the rest is summed under [`OTHER`].
+/// Most keys of one tenant in a minute, an hour or a day; the rest is summed under [`OTHER`].
 pub const MOST_KEYS: usize = 20_000;
 
 /// Sums by key.
@@ -82,6 +82,54 @@ impl Rollup {
             }
         }
         capped
+    }
+}
+
+/// A rollup that keeps to a cap while rows are added: its memory grows with tenants, and not with
+/// the keys that their callers make up (METER-5).
+#[derive(Debug)]
+pub struct CappedRollup {
+    rollup: Rollup,
+    most: usize,
+    /// The number of keys at which it is capped again. It doubles, so that rollups of many tenants
+    /// are not looked through at each key.
+    cap_at: usize,
+}
+
+impl CappedRollup {
+    /// With at most `most` keys of a tenant in the end.
+    pub fn new(most: usize) -> Self {
+        Self {
+            rollup: Rollup::default(),
+            most,
+            cap_at: most.saturating_mul(4),
+        }
+    }
+
+    /// Adds sums of a key.
+    pub fn add(&mut self, key: Key, totals: &Totals) {
+        self.rollup.add(key, totals);
+        if self.rollup.len() > self.cap_at {
+            // Twice the cap: a key with few calls so far may have many in the end.
+            let most = self.most.saturating_mul(2);
+            self.rollup = std::mem::take(&mut self.rollup).capped(most);
+            self.cap_at = self.rollup.len().max(most).saturating_mul(2);
+        }
+    }
+
+    /// The number of keys so far.
+    pub fn len(&self) -> usize {
+        self.rollup.len()
+    }
+
+    /// True if it has no key.
+    pub fn is_empty(&self) -> bool {
+        self.rollup.is_empty()
+    }
+
+    /// The sums, with at most as many keys of a tenant as wanted, and those of the rest.
+    pub fn finish(self) -> Rollup {
+        self.rollup.capped(self.most)
     }
 }
 

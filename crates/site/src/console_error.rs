@@ -175,6 +175,14 @@ impl ConsoleError {
         error
     }
 
+    /// 429 with `Retry-After`: the caller has as much as it may of something. `message` says what to
+    /// do.
+    pub fn too_much(code: &'static str, message: &'static str, seconds: i64) -> Self {
+        let mut error = Self::new(StatusCode::TOO_MANY_REQUESTS, code, message);
+        error.retry_after = Some(seconds);
+        error
+    }
+
     /// 412: the object is not in the version that `If-Match` names (API-14).
     pub fn version_differs() -> Self {
         Self::new(

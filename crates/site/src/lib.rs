@@ -41,4 +41,5 @@ pub mod state;
 pub mod target;
 pub mod throttle;
 pub mod turns;
+pub mod watchers;
 pub mod workspaces;

@@ -17,8 +17,10 @@ pub type Asking<T> = Pin<Box<dyn Future<Output = Option<FromNodes<T>>> + Send>>;
 
 /// Asks the nodes about the sessions of a tenant.
 pub trait AskNodes: fmt::Debug + Send + Sync {
-    /// All sessions, the last used first.
+    /// The last used sessions, the last one first.
     fn list(&self, tenant: TenantId) -> Asking<Vec<LiveSession>>;
+    /// One session, also beyond those of the list; `None` inside if no node knows it.
+    fn one(&self, tenant: TenantId, id: &str) -> Asking<Option<LiveSession>>;
     /// What happened in one, the oldest first.
     fn moments(&self, tenant: TenantId, id: &str) -> Asking<Vec<SessionMoment>>;
     /// Ends one on every node; false if no node knows it.

@@ -1,11 +1,15 @@
-//! Grants and API keys that end: notification of the nodes of this process, and audit entries.
+//! Grants, API keys and personal tokens that end: notification of the nodes of this process, and
+//! audit entries.
 
 use portolan_cluster::revocations::Revocation;
 use portolan_model::{
     audit::{Actor, Event, Outcome},
     id::{ApiKeyId, TenantId, UserId},
 };
-use portolan_storage::oauth::{connected_apps::Ended, grants::REVOCATION_MEMORY};
+use portolan_storage::{
+    accounts::access_tokens::EndedToken,
+    oauth::{connected_apps::Ended, grants::REVOCATION_MEMORY},
+};
 use serde_json::json;
 
 use crate::state::AuthState;
@@ -31,6 +35,20 @@ pub fn notify_nodes(state: &AuthState, ended: &Ended) {
     for (id, _) in &ended.keys {
         notify_key_ended(state, *id);
     }
+}
+
+/// Audit entries for personal tokens that ended with the sessions of a person (API-9).
+pub fn tokens_ended(ended: &[EndedToken], by: UserId, why: &str) -> Vec<Event> {
+    let event = |token: &EndedToken| Event {
+        tenant: None,
+        actor: Actor::User(by),
+        action: "access_token.revoked",
+        target_kind: "access_token",
+        target_id: token.id.to_string(),
+        outcome: Outcome::Ok,
+        detail: json!({ "name": token.name, "why": why }),
+    };
+    ended.iter().map(event).collect()
 }
 
 /// Audit entries for API keys that were revoked together with a person's apps, in the order in

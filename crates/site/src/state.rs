@@ -17,6 +17,7 @@ use crate::{
     readers::Readers,
     throttle::Throttle,
     turns::Turns,
+    watchers::Watchers,
 };
 
 /// Most concurrent tasks that continue after their response. Each is short, and waits for a
@@ -40,6 +41,7 @@ pub struct AuthState {
 struct Shared {
     readers: Readers,
     looks: Turns,
+    watchers: Watchers,
 }
 
 /// The parts of [`AuthState`].
@@ -89,6 +91,7 @@ impl AuthState {
             shared: Arc::new(Shared {
                 readers: Readers::default(),
                 looks: Turns::new(LOOKS.0, LOOKS.1),
+                watchers: Watchers::default(),
             }),
         }
     }
@@ -101,6 +104,11 @@ impl AuthState {
     /// The queue of requests to upstream servers.
     pub fn looks(&self) -> &Turns {
         &self.shared.looks
+    }
+
+    /// The open live views.
+    pub fn watchers(&self) -> &Watchers {
+        &self.shared.watchers
     }
 
     /// Client, cached data and time for a request to an identity provider.

@@ -51,6 +51,8 @@ pub enum Expired {
     AccessTokens,
     /// Answers to requests with a key: 24 h.
     IdempotentRequests,
+    /// What such answers took, by hour: 25 h.
+    IdempotentBytes,
     /// Clients that registered themselves and were never allowed anything: 180 d. One that ever was
     /// stays for good, whatever became of it: no client repairs an id that is gone (AUTH-C11).
     Clients,
@@ -101,6 +103,7 @@ impl Expired {
         Self::ApiKeys,
         Self::AccessTokens,
         Self::IdempotentRequests,
+        Self::IdempotentBytes,
         Self::BrowserSessions,
         Self::UnverifiedUsers,
         Self::Mails,
@@ -226,6 +229,12 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             "token_id, key_digest",
             "started_at < $1",
             idempotent_requests::KEPT
+        ),
+        Expired::IdempotentBytes => rows!(
+            "idempotent_bytes",
+            "token_id, hour",
+            "hour < $1",
+            idempotent_requests::KEPT + Duration::HOUR
         ),
         Expired::Clients => rows!(
             "oauth_clients",

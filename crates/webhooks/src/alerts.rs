@@ -16,6 +16,7 @@ use portolan_storage::{
     StorageError, SystemTx, events,
     oauth::client_admission,
     platform::{mails::Mail, tenants},
+    registry::credential_states,
     webhooks::{
         alerts::{self, AlertFound, AlertSetting, AlertToTell},
         deliveries::OutboxEvent,
@@ -52,7 +53,7 @@ pub struct AlertRule {
 /// Every rule.
 pub const RULES: &[AlertRule] = &[
     AlertRule {
-        name: "credential_refused",
+        name: alerts::CREDENTIAL_REFUSED,
         title: "Credential refused",
         description: "An API refuses the credential of a source.",
         severity: "critical",
@@ -226,6 +227,11 @@ pub(crate) async fn evaluate(
             continue;
         };
         if rule.fires_on == kind {
+            if rule.name == alerts::CREDENTIAL_REFUSED
+                && !is_refused(tx, event.tenant, subject).await?
+            {
+                continue;
+            }
             letters.extend(fire(state, tx, rule, event, subject, now).await?);
         } else if rule.ends_on == Some(kind)
             && let Some(ended) = alerts::resolve(tx, event.tenant, rule.name, subject, now).await?
@@ -234,6 +240,19 @@ pub(crate) async fn evaluate(
         }
     }
     Ok(letters)
+}
+
+/// Returns false if the credential of a source was replaced or removed, or works again, since the
+/// event was written: its alert would have no end.
+async fn is_refused(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    source: &str,
+) -> Result<bool, StorageError> {
+    match source.parse() {
+        Ok(source) => credential_states::is_refused(tx, tenant, source).await,
+        Err(_) => Ok(false),
+    }
 }
 
 async fn fire(

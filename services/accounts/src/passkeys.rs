@@ -13,7 +13,7 @@ use portolan_keys::{
 use portolan_model::{
     audit::{Actor, Event, Outcome},
     factor::amr,
-    id::UserId,
+    id::{PasskeyId, UserId},
 };
 use portolan_site::{
     browser::Browser, mail, pages::fault::PageError, request_context::RequestContext,
@@ -177,8 +177,8 @@ pub(crate) struct Signed {
 /// The result of checking a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// The passkey belongs to this person, and proved these methods.
-    Good(UserId, Vec<&'static str>),
+    /// This passkey belongs to this person, and proved these methods.
+    Good(UserId, PasskeyId, Vec<&'static str>),
     /// The signature is invalid. The log has the reason.
     Bad,
     /// The signature is valid, but its counter did not grow: there may be a copy of the passkey.
@@ -264,7 +264,7 @@ pub(crate) async fn check(
         return Ok(Proof::Copied);
     }
     tx.commit().await?;
-    Ok(Proof::Good(passkey.user, words(said)))
+    Ok(Proof::Good(passkey.user, passkey.id, words(said)))
 }
 
 /// The RFC 8176 values of the methods that a passkey proved.

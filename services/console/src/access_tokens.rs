@@ -232,6 +232,7 @@ impl<'a> TokenMembers<'a> {
             scopes: &self.scopes,
             amr: &maker.amr,
             created_by: maker.user,
+            session: maker.id,
             expires_at: now + Duration::days(self.days),
         };
         access_tokens::create(tx, &new, now).await?;

@@ -17,12 +17,13 @@ use portolan_site::{
     console_error::ConsoleError, request_context::RequestContext, state::AuthState,
 };
 use portolan_storage::{
-    TenantTx,
+    StorageError, TenantTx,
     registry::{
         credential_states,
         credentials::{self, SealedCredential},
         sources::CredentialNote,
     },
+    webhooks::alerts,
 };
 use portolan_upstream_sync::credentials::data_key;
 use serde::{Deserialize, Serialize};
@@ -258,6 +259,7 @@ pub(crate) async fn set_credential(
     let sealed = seal(&state, &mut tx, workspace.id, id, version, &credential, now).await?;
     let hint = credential.hint();
     credentials::put(&mut tx, id, &sealed, &hint, now).await?;
+    end_alert(&mut tx, id, now).await?;
     let detail = json!({ "kind": credential.kind() });
     let event = workspace.event("credential.set", "source", id, detail);
     change::commit(tx, &context, now, &event).await?;
@@ -284,10 +286,21 @@ pub(crate) async fn delete_credential(
     let mut tx = state.store.tenant(workspace.id).await?;
     found(&mut tx, id).await?;
     if credentials::delete(&mut tx, id).await? {
+        end_alert(&mut tx, id, now).await?;
         let event = workspace.event("credential.deleted", "source", id, json!({}));
         change::commit(tx, &context, now, &event).await?;
     }
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Ends the alert about a source's credential: it was replaced or removed, or goes to another
+/// address. If the new one is refused too, that is another alert (HOOK-21).
+pub(crate) async fn end_alert(
+    tx: &mut TenantTx,
+    source: SourceId,
+    now: OffsetDateTime,
+) -> Result<(), StorageError> {
+    alerts::settle(tx, alerts::CREDENTIAL_REFUSED, &source.to_string(), now).await
 }
 
 /// Seals under the workspace's newest data key, and creates the first one if there is none.

@@ -9,7 +9,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use portolan_keys::{Purpose, digest};
-use portolan_model::{Digest, id::AccessTokenId};
+use portolan_model::{Digest, Timestamp, id::AccessTokenId};
 use portolan_site::{
     console_error::ConsoleError, presented_token::PresentedToken, state::AuthState,
 };
@@ -28,6 +28,9 @@ const LONGEST: usize = 255;
 
 /// Largest answer that is kept, in bytes.
 const LARGEST: usize = 1024 * 1024;
+
+/// The remedy, when a token keeps as much as it may.
+const FULL: &str = "The kept answers of this token take 64 MiB, as much as they may. Send the request without Idempotency-Key, use another token, or wait: an answer is kept for 24 hours.";
 
 /// Carries a POST with a key and a token out once, or repeats its answer. Other requests pass.
 pub(crate) async fn once(State(state): State<AuthState>, request: Request, next: Next) -> Response {
@@ -48,6 +51,8 @@ struct Keyed {
     state: AuthState,
     token: AccessTokenId,
     key: Digest,
+    /// When the key was claimed: it names the claim.
+    started: Timestamp,
 }
 
 async fn kept(
@@ -68,11 +73,16 @@ async fn kept(
     })?;
     let address = parts.uri.path_and_query().map_or("", |path| path.as_str());
     let said = [address.as_bytes(), b"\n".as_slice(), &bytes[..]].concat();
-    let keyed = Keyed { state, token, key };
-    let now = keyed.state.now();
+    let started = state.now();
+    let keyed = Keyed {
+        state,
+        token,
+        key,
+        started,
+    };
     let mut tx = keyed.state.store.system(Reason::Workspaces).await?;
     let claim =
-        idempotent_requests::claim(&mut tx, (token, &keyed.key), &digest(&said), now).await?;
+        idempotent_requests::claim(&mut tx, (token, &keyed.key), &digest(&said), started).await?;
     tx.commit().await?;
     match claim {
         Claim::Taken => {
@@ -92,6 +102,7 @@ async fn kept(
             "This key was sent with another request. Use a new key.",
         )),
         Claim::Done(sealed) => keyed.repeat(&sealed),
+        Claim::Full => Err(ConsoleError::too_much("idempotency_full", FULL, 3_600)),
     }
 }
 
@@ -128,9 +139,11 @@ impl Keyed {
             } else {
                 self.sealed(parts.status, &parts.headers, &bytes)?
             };
-            idempotent_requests::keep(&mut tx, at, &sealed).await?;
+            if !idempotent_requests::keep(&mut tx, at, self.started, &sealed).await? {
+                tracing::warn!("a request ran longer than its idempotency key was held");
+            }
         } else {
-            idempotent_requests::release(&mut tx, at).await?;
+            idempotent_requests::release(&mut tx, at, self.started).await?;
         }
         tx.commit().await?;
         Ok(Response::from_parts(parts, Body::from(bytes)))
@@ -163,11 +176,20 @@ impl Keyed {
         })?;
         let head = status.as_u16().to_be_bytes();
         let plain = [&head[..], &[length][..], kind, &body[..]].concat();
-        let sealed =
-            self.state
-                .keys
-                .seal(Purpose::IdempotentAnswer, &plain, self.key.as_bytes())?;
+        let sealed = self
+            .state
+            .keys
+            .seal(Purpose::IdempotentAnswer, &plain, &self.place())?;
         Ok(sealed)
+    }
+
+    /// The place of the answer, to which its seal is bound: a copy in another row opens nothing.
+    fn place(&self) -> Vec<u8> {
+        [
+            self.token.uuid_bytes().as_slice(),
+            self.key.as_bytes().as_slice(),
+        ]
+        .concat()
     }
 
     fn repeat(&self, sealed: &[u8]) -> Result<Response, ConsoleError> {
@@ -176,7 +198,7 @@ impl Keyed {
         let plain = self
             .state
             .keys
-            .open(Purpose::IdempotentAnswer, sealed, self.key.as_bytes(), now)
+            .open(Purpose::IdempotentAnswer, sealed, &self.place(), now)
             .map_err(|fault| ConsoleError::internal("idempotent answer", fault))?;
         let [high, low, length, rest @ ..] = plain.expose().as_slice() else {
             return Err(unreadable());

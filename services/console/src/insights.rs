@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, HashMap};
 use axum::{Json, extract::State};
 use portolan_metering::{
     Histogram, Totals,
-    key::{outcome_code, outcome_of},
+    key::{OTHER, outcome_code, outcome_of},
+    rollup::MOST_KEYS,
 };
 use portolan_model::{Timestamp, id::ServerId, member::Action, registry::CallOutcome};
 use portolan_site::{console_error::ConsoleError, state::AuthState};
@@ -27,6 +28,10 @@ use crate::{input::QueryParameters, tool_budget::BYTES_OF_A_TOKEN, workspace::Wo
 
 /// Most rows of one table of the answer; the rest is the difference to the totals.
 const ROWS: usize = 100;
+
+/// Most names of one table while it is summed. Names of clients are their own claim: without a
+/// bound, a long period would need as much memory as callers want (METER-20).
+const MOST_NAMES: usize = MOST_KEYS;
 
 /// A period, up to now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
@@ -250,11 +255,17 @@ fn by_power(durations: &Histogram) -> Vec<DurationBucket> {
 
 /// Sums by name, of the period and of the one before.
 #[derive(Debug, Default)]
-struct Table<'s>(HashMap<&'s str, (Adding, u64)>);
+struct Table(HashMap<String, (Adding, u64)>);
 
-impl<'s> Table<'s> {
-    fn add(&mut self, name: &'s str, sum: &Sum, is_before: bool) {
-        let row = self.0.entry(name).or_default();
+impl Table {
+    fn add(&mut self, name: &str, sum: &Sum, is_before: bool) {
+        let is_known = self.0.contains_key(name);
+        let is_full = !is_known && self.0.len() >= MOST_NAMES;
+        let name = if is_full { OTHER } else { name };
+        let row = match self.0.get_mut(name) {
+            Some(row) => row,
+            None => self.0.entry(name.to_owned()).or_default(),
+        };
         if is_before {
             row.1 += sum.totals.calls;
         } else {
@@ -321,8 +332,6 @@ pub(crate) async fn show_insights(
         .into_iter()
         .map(|server| (server.id, server.slug.clone()))
         .collect();
-    let sums = usage::read(&mut tx, query.period.level(), before, to).await?;
-    drop(tx);
     let id_of = |slug: String| {
         slugs
             .iter()
@@ -335,72 +344,104 @@ pub(crate) async fn show_insights(
         client: query.client,
         outcome,
     };
-    Ok(Json(summed(&sums, &filter, &slugs, (from, to, step))))
+    let mut summing = Summing::new(filter, &slugs, (from, to, step));
+    let level = query.period.level();
+    usage::read(&mut tx, level, before, to, |sum| summing.add(&sum)).await?;
+    drop(tx);
+    Ok(Json(summing.insights()))
 }
 
-fn summed(
-    sums: &[Sum],
-    filter: &Filter,
-    slugs: &HashMap<ServerId, String>,
-    (from, to, step): (Timestamp, Timestamp, i64),
-) -> Insights {
-    let (mut total, mut before) = (Adding::default(), Adding::default());
-    let mut steps: BTreeMap<i64, Adding> = BTreeMap::new();
-    let mut at = from.unix_timestamp();
-    while at < to.unix_timestamp() {
-        steps.insert(at, Adding::default());
-        at += step;
-    }
-    // Servers that are gone are shown by their id.
-    let mut gone: HashMap<ServerId, String> = HashMap::new();
-    for id in sums.iter().filter_map(|sum| sum.server) {
-        if !slugs.contains_key(&id) {
-            gone.entry(id).or_insert_with(|| id.to_string());
+/// A period while its counts are added up.
+struct Summing<'s> {
+    filter: Filter,
+    slugs: &'s HashMap<ServerId, String>,
+    from: Timestamp,
+    to: Timestamp,
+    /// Seconds of a step.
+    step: i64,
+    total: Adding,
+    before: Adding,
+    steps: BTreeMap<i64, Adding>,
+    /// Tools, servers, clients and outcomes.
+    tables: [Table; 4],
+}
+
+impl<'s> Summing<'s> {
+    fn new(
+        filter: Filter,
+        slugs: &'s HashMap<ServerId, String>,
+        (from, to, step): (Timestamp, Timestamp, i64),
+    ) -> Self {
+        let mut steps = BTreeMap::new();
+        let mut at = from.unix_timestamp();
+        while at < to.unix_timestamp() {
+            steps.insert(at, Adding::default());
+            at += step;
+        }
+        Self {
+            filter,
+            slugs,
+            from,
+            to,
+            step,
+            total: Adding::default(),
+            before: Adding::default(),
+            steps,
+            tables: Default::default(),
         }
     }
-    let mut tables: [Table<'_>; 4] = Default::default();
-    for sum in sums.iter().filter(|sum| filter.wants(sum)) {
-        let is_before = sum.at < from;
+
+    fn add(&mut self, sum: &Sum) {
+        if !self.filter.wants(sum) {
+            return;
+        }
+        let is_before = sum.at < self.from;
         if is_before {
-            before.add(sum);
+            self.before.add(sum);
         } else {
-            total.add(sum);
-            let begin = sum.at.unix_timestamp().div_euclid(step) * step;
-            steps.entry(begin).or_default().add(sum);
+            self.total.add(sum);
+            let begin = sum.at.unix_timestamp().div_euclid(self.step) * self.step;
+            self.steps.entry(begin).or_default().add(sum);
         }
-        let slug = |id| slugs.get(&id).or_else(|| gone.get(&id));
+        // A server that is gone is shown by its id.
+        let gone = sum.server.filter(|id| !self.slugs.contains_key(id));
+        let gone = gone.map(|id| id.to_string());
+        let slug = sum.server.and_then(|id| self.slugs.get(&id));
+        let outcome = outcome_of(sum.outcome).unwrap_or(CallOutcome::Internal);
         let names = [
             sum.item.as_str(),
-            sum.server.and_then(slug).map_or("", String::as_str),
+            gone.as_ref().or(slug).map_or("", String::as_str),
             sum.client.as_deref().unwrap_or_default(),
-            outcome_of(sum.outcome)
-                .unwrap_or(CallOutcome::Internal)
-                .as_str(),
+            outcome.as_str(),
         ];
-        for (table, name) in tables.iter_mut().zip(names) {
+        for (table, name) in self.tables.iter_mut().zip(names) {
             table.add(name, sum, is_before);
         }
     }
-    let [tools, servers, clients, outcomes] = tables.map(Table::rows);
-    Insights {
-        from,
-        to,
-        step_seconds: step,
-        total: total.measured(),
-        before: before.measured(),
-        steps: steps
-            .into_iter()
-            .filter_map(|(at, adding)| {
-                Some(InsightsStep {
-                    at: Timestamp::from_unix_timestamp(at).ok()?,
-                    measured: adding.measured(),
-                    durations: by_power(&adding.totals.durations),
+
+    fn insights(self) -> Insights {
+        let [tools, servers, clients, outcomes] = self.tables.map(Table::rows);
+        Insights {
+            from: self.from,
+            to: self.to,
+            step_seconds: self.step,
+            total: self.total.measured(),
+            before: self.before.measured(),
+            steps: self
+                .steps
+                .into_iter()
+                .filter_map(|(at, adding)| {
+                    Some(InsightsStep {
+                        at: Timestamp::from_unix_timestamp(at).ok()?,
+                        measured: adding.measured(),
+                        durations: by_power(&adding.totals.durations),
+                    })
                 })
-            })
-            .collect(),
-        tools,
-        servers,
-        clients,
-        outcomes,
+                .collect(),
+            tools,
+            servers,
+            clients,
+            outcomes,
+        }
     }
 }

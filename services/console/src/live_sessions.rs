@@ -8,7 +8,7 @@ use axum::{
 };
 use http::{StatusCode, request::Parts};
 use portolan_model::{
-    id::ServerId,
+    id::{ServerId, UserId},
     live_session::{FromNodes, LiveSession, MomentKind},
     member::Action,
 };
@@ -241,11 +241,8 @@ fn unknown() -> ConsoleError {
     ConsoleError::not_found("this session")
 }
 
-/// The sessions that the person may see.
-async fn visible(
-    state: &AuthState,
-    workspace: &Workspace,
-) -> Result<FromNodes<Vec<LiveSession>>, ConsoleError> {
+/// Counts a question to the nodes against the budget of the caller.
+async fn pay(state: &AuthState, workspace: &Workspace) -> Result<(), ConsoleError> {
     let who = match &workspace.caller {
         Caller::Browser(session) => session.user.to_string(),
         Caller::Token(token) => token.id.to_string(),
@@ -254,25 +251,38 @@ async fn visible(
     look.map_err(|early| {
         let text = "Sessions are read too often. Try again in a moment.";
         ConsoleError::busy(early.seconds(), text)
-    })?;
+    })
+}
+
+/// Returns true if the person may see a session: administrators see all, members their own.
+fn may_see(workspace: &Workspace, session: &LiveSession) -> bool {
+    let is_own = |user: UserId| session.subject == user.to_string();
+    workspace.role.may(Action::Administer) || workspace.caller.user().is_some_and(is_own)
+}
+
+/// The last used sessions that the person may see.
+async fn visible(
+    state: &AuthState,
+    workspace: &Workspace,
+) -> Result<FromNodes<Vec<LiveSession>>, ConsoleError> {
+    pay(state, workspace).await?;
     let all = nodes(state)?.list(workspace.id).await;
     let mut all = all.ok_or_else(unreachable)?;
-    if !workspace.role.may(Action::Administer) {
-        let own = workspace.caller.user().map(|user| user.to_string());
-        all.found
-            .retain(|session| Some(&session.subject) == own.as_ref());
-    }
+    all.found.retain(|session| may_see(workspace, session));
     Ok(all)
 }
 
-/// One of them. A session of another person is as unknown as one that does not exist.
+/// One session, also beyond those of the list. A session of another person is as unknown as one
+/// that does not exist.
 async fn found(
     state: &AuthState,
     workspace: &Workspace,
     id: &str,
 ) -> Result<LiveSession, ConsoleError> {
-    let all = visible(state, workspace).await?;
-    let session = all.found.into_iter().find(|session| session.id == id);
+    pay(state, workspace).await?;
+    let one = nodes(state)?.one(workspace.id, id).await;
+    let session = one.ok_or_else(unreachable)?.found;
+    let session = session.filter(|session| may_see(workspace, session));
     session.ok_or_else(unknown)
 }
 

@@ -20,7 +20,7 @@ use portolan_storage::{
     Reason,
     accounts::users,
     registry::{
-        credentials as stored_credentials,
+        credential_states, credentials as stored_credentials,
         upstream_oauth::{self as stored, ConnectedAccount, SignIn},
     },
 };
@@ -34,6 +34,7 @@ use utoipa::ToSchema;
 use crate::{
     caller::Caller,
     change::{self, Editor},
+    credentials::end_alert,
     input::{JsonBody, PathId},
     sign_in::form::{EnteredClient, SignInForm},
     source_rows::found,
@@ -339,6 +340,9 @@ pub(crate) async fn set_sign_in(
         editor.now,
     )
     .await?;
+    // A source that is signed in to uses no credential.
+    credential_states::forget(&mut tx, id).await?;
+    end_alert(&mut tx, id, editor.now).await?;
     // An API is opened by a sign-in or by a credential.
     let credential_removed =
         kind != SourceKind::Mcp && stored_credentials::delete(&mut tx, id).await?;

@@ -280,6 +280,7 @@ pub(crate) async fn change_source(
     sources::update(&mut tx, id, name, stored.as_deref(), settings.as_ref(), now).await?;
     if elsewhere {
         credential_states::forget(&mut tx, id).await?;
+        crate::credentials::end_alert(&mut tx, id, now).await?;
     }
     let moved = url.as_ref().is_some_and(|url| {
         Url::parse(&before.base_url).is_ok_and(|old| old.origin() != url.origin())

@@ -55,6 +55,13 @@ async fn answer(state: &StreamServices, enquiry: SessionEnquiry, now: Timestamp)
             sessions: board.list(tenant, now, &node, &open_streams(state, tenant), MOST),
             ..SessionReply::default()
         },
+        Wanted::One(id) => {
+            let one = board.one(tenant, &id, &node, &open_streams(state, tenant));
+            SessionReply {
+                sessions: one.into_iter().collect(),
+                ..SessionReply::default()
+            }
+        }
         Wanted::Moments(id) => SessionReply {
             moments: board.moments(tenant, &id, &node),
             ..SessionReply::default()

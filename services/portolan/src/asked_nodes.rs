@@ -17,6 +17,11 @@ impl AskNodes for AskedNodes {
         Box::pin(async move { directory.list(tenant).await })
     }
 
+    fn one(&self, tenant: TenantId, id: &str) -> Asking<Option<LiveSession>> {
+        let (directory, id) = (self.0.clone(), id.to_owned());
+        Box::pin(async move { directory.one(tenant, &id).await })
+    }
+
     fn moments(&self, tenant: TenantId, id: &str) -> Asking<Vec<SessionMoment>> {
         let (directory, id) = (self.0.clone(), id.to_owned());
         Box::pin(async move { directory.moments(tenant, &id).await })

@@ -8,7 +8,9 @@ use std::{
     thread,
 };
 
-use portolan_metering::{CallEra, CallerKind, Key, Measures, Meter, Rollup, key::OTHER};
+use portolan_metering::{
+    CallEra, CallerKind, Key, Measures, Meter, Rollup, Totals, key::OTHER, rollup::CappedRollup,
+};
 use portolan_model::id::{ServerId, TenantId};
 
 pub(crate) fn key(tenant: TenantId, item: &Arc<str>) -> Key {
@@ -111,6 +113,36 @@ fn keys_beyond_the_cap_are_counted_as_other() {
     let capped = drained.capped(4);
     assert_eq!(capped.calls(), 101);
     assert_eq!(capped.len(), 5, "four with the rest, and the other tenant");
+}
+
+/// Rule: METER-5. The memory of a fold does not grow with the keys that callers make up.
+#[test]
+fn a_rollup_keeps_to_its_cap_while_it_grows() {
+    let (greedy, modest) = (TenantId::generate(), TenantId::generate());
+    let mut totals = Totals::default();
+    totals.add(call(1));
+    let mut rollup = CappedRollup::new(100);
+    let mut most = 0;
+    for n in 0..10_000 {
+        rollup.add(key(greedy, &format!("tool{n}").into()), &totals);
+        rollup.add(key(greedy, &"busy".into()), &totals);
+        if n % 1_000 == 0 {
+            rollup.add(key(modest, &format!("tool{n}").into()), &totals);
+        }
+        most = most.max(rollup.len());
+    }
+    assert!(most <= 500, "{most}");
+    let done = rollup.finish();
+    assert_eq!(done.calls(), 20_010);
+    let of = |tenant| done.iter().filter(move |(key, _)| key.tenant == tenant);
+    assert_eq!(of(modest).count(), 10);
+    assert_eq!(of(greedy).count(), 100, "with the sum of the rest");
+    let named = |name: &str| {
+        let mut rows = of(greedy).filter(|(key, _)| &*key.item == name);
+        rows.next().map(|(_, totals)| totals.calls)
+    };
+    assert_eq!(named("busy"), Some(10_000));
+    assert_eq!(named(OTHER), Some(10_000 - 98));
 }
 
 /// A key without calls is forgotten after five minutes, and its place goes to another one.

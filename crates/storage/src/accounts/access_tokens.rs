@@ -3,7 +3,7 @@
 use portolan_model::{
     Digest, Timestamp,
     api_scope::ApiScope,
-    id::{AccessTokenId, TenantId, UserId},
+    id::{AccessTokenId, SessionId, TenantId, UserId},
     member::Role,
 };
 use time::Duration;
@@ -11,7 +11,10 @@ use uuid::Uuid;
 
 use crate::{
     StorageError, SystemTx,
-    accounts::members::{Workspace, read_role},
+    accounts::{
+        members::{Workspace, read_role},
+        ways_in::WayIn,
+    },
     platform::tenants::{Tenant, read_slug},
 };
 
@@ -101,6 +104,8 @@ pub struct NewAccessToken<'a> {
     pub amr: &'a [String],
     /// Its creator.
     pub created_by: UserId,
+    /// The session of its creator.
+    pub session: SessionId,
     /// Its end: at most 366 days after its creation.
     pub expires_at: Timestamp,
 }
@@ -114,8 +119,9 @@ pub async fn create(
     let (tenant, user, role) = new.holder.columns();
     let scopes: Vec<String> = new.scopes.iter().map(ToString::to_string).collect();
     sqlx::query!(
-        "insert into access_tokens (id, tenant_id, user_id, role, name, digest, hint, scopes, amr, created_by, created_at, expires_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+        "insert into access_tokens (id, tenant_id, user_id, role, name, digest, hint, scopes, amr, created_by, created_at, expires_at, way_in)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+                 (select way_in from browser_sessions where id = $13 and user_id = $3))",
         new.id.uuid(),
         tenant,
         user,
@@ -128,6 +134,7 @@ pub async fn create(
         new.created_by.uuid(),
         now,
         new.expires_at,
+        new.session.uuid(),
     )
     .execute(tx.connection())
     .await?;
@@ -227,6 +234,52 @@ pub async fn revoke(
     )
     .fetch_optional(tx.connection())
     .await?)
+}
+
+/// A personal token that ended with the sessions of its person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedToken {
+    /// Its id.
+    pub id: AccessTokenId,
+    /// Display name.
+    pub name: String,
+}
+
+/// Ends the personal tokens of a person: all of them, or those that were made in a session that
+/// began with `way`.
+pub(crate) async fn end_all(
+    tx: &mut SystemTx,
+    user: UserId,
+    way: Option<WayIn>,
+    now: Timestamp,
+) -> Result<Vec<EndedToken>, StorageError> {
+    let rows = sqlx::query!(
+        "update access_tokens set revoked_at = $2
+         where user_id = $1 and revoked_at is null and expires_at > $2 and ($3::uuid is null or way_in = $3)
+         returning id, name",
+        user.uuid(),
+        now,
+        way.map(WayIn::uuid),
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    let ended = rows.into_iter().map(|row| EndedToken {
+        id: row.id.into(),
+        name: row.name,
+    });
+    Ok(ended.collect())
+}
+
+/// Takes the proof of a second factor away from the personal tokens of a person: it was removed or
+/// replaced (AUTH-L14).
+pub(crate) async fn end_proofs(tx: &mut SystemTx, user: UserId) -> Result<(), StorageError> {
+    sqlx::query!(
+        "update access_tokens set amr = '{}' where user_id = $1 and revoked_at is null",
+        user.uuid(),
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
 }
 
 /// A presented token that is valid, with its person.

@@ -6,7 +6,13 @@ use portolan_model::{
 };
 use time::Duration;
 
-use crate::{StorageError, SystemTx};
+use crate::{
+    StorageError, SystemTx,
+    accounts::{
+        access_tokens::{self, EndedToken},
+        ways_in::WayIn,
+    },
+};
 
 /// A session ends after this long without a request (AUTH-S2).
 pub const IDLE_LIFE: Duration = Duration::days(14);
@@ -64,8 +70,12 @@ pub enum EndReason {
     EndedElsewhere,
     /// The password changed (AUTH-S4).
     PasswordChanged,
-    /// A second factor was added, replaced or removed (AUTH-S4).
+    /// A second factor was added (AUTH-S4).
+    FactorAdded,
+    /// A second factor was replaced or removed (AUTH-S4).
     FactorChanged,
+    /// This way to sign in was removed (AUTH-F6).
+    WayInRemoved(WayIn),
     /// The address changed, or went back.
     AddressChanged,
     /// The account was deleted.
@@ -81,14 +91,23 @@ impl EndReason {
             Self::Replaced => "replaced",
             Self::EndedElsewhere => "ended_elsewhere",
             Self::PasswordChanged => "password_changed",
-            Self::FactorChanged => "factor_changed",
+            Self::FactorAdded => "factor_added",
+            Self::FactorChanged | Self::WayInRemoved(_) => "factor_changed",
             Self::AddressChanged => "address_changed",
             Self::AccountDeleted => "account_deleted",
             Self::Operator => "operator",
         }
     }
 
-    /// Returns true if personal tokens end too.
+    /// Returns true if tokens do not prove a second factor any more (AUTH-L14).
+    const fn ends_proofs(self) -> bool {
+        matches!(
+            self,
+            Self::FactorChanged | Self::WayInRemoved(WayIn::Passkey(_))
+        )
+    }
+
+    /// Returns true if all personal tokens end too.
     const fn ends_tokens(self) -> bool {
         matches!(
             self,
@@ -188,6 +207,36 @@ pub async fn proved_at(
     Ok(())
 }
 
+/// Records the way in that a session began with.
+pub async fn began_by(tx: &mut SystemTx, id: SessionId, way: WayIn) -> Result<(), StorageError> {
+    sqlx::query!(
+        "update browser_sessions set way_in = $2 where id = $1",
+        id.uuid(),
+        way.uuid(),
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Records that a session continues another one of its person, which it proves no better: it has
+/// the time of the sign-in and the way in of that one.
+pub async fn continues(
+    tx: &mut SystemTx,
+    id: SessionId,
+    before: SessionId,
+) -> Result<(), StorageError> {
+    sqlx::query!(
+        "update browser_sessions s set auth_time = least(s.auth_time, b.auth_time), way_in = b.way_in
+           from browser_sessions b where s.id = $1 and b.id = $2 and b.user_id = s.user_id",
+        id.uuid(),
+        before.uuid(),
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
 /// Ends the session of a cookie. Returns whose it was; `None` if it was not live.
 pub async fn end(
     tx: &mut SystemTx,
@@ -268,15 +317,25 @@ pub async fn end_one(
     Ok(done.rows_affected() == 1)
 }
 
-/// Ends every session of a person, but for `keep`. Returns how many. The personal tokens of the
-/// management API end with them where the reason may be a stolen account (API-4).
+/// The result of [`end_all`].
+#[derive(Debug, Default)]
+pub struct EndedSessions {
+    /// The number of sessions.
+    pub sessions: u64,
+    /// Personal tokens that ended with them. Each one is an audit entry (API-9).
+    pub tokens: Vec<EndedToken>,
+}
+
+/// Ends every session of a person, but for `keep`. The personal tokens of the management API end
+/// with them where the reason may be a stolen account. Of a way in that was removed, those end that
+/// were made with it (API-4).
 pub async fn end_all(
     tx: &mut SystemTx,
     user: UserId,
     keep: Option<SessionId>,
     reason: EndReason,
     now: Timestamp,
-) -> Result<u64, StorageError> {
+) -> Result<EndedSessions, StorageError> {
     let done = sqlx::query!(
         "update browser_sessions set ended_at = $3, end_reason = $4
          where user_id = $1 and ended_at is null and ($2::uuid is null or id <> $2)",
@@ -287,23 +346,18 @@ pub async fn end_all(
     )
     .execute(tx.connection())
     .await?;
-    if reason == EndReason::FactorChanged {
-        // A token of a sign-in with a removed factor no longer proves it (AUTH-L14).
-        sqlx::query!(
-            "update access_tokens set amr = '{}' where user_id = $1 and revoked_at is null",
-            user.uuid(),
-        )
-        .execute(tx.connection())
-        .await?;
+    if reason.ends_proofs() {
+        access_tokens::end_proofs(tx, user).await?;
     }
-    if reason.ends_tokens() {
-        sqlx::query!(
-            "update access_tokens set revoked_at = $2 where user_id = $1 and revoked_at is null",
-            user.uuid(),
-            now,
-        )
-        .execute(tx.connection())
-        .await?;
-    }
-    Ok(done.rows_affected())
+    let tokens = if reason.ends_tokens() {
+        access_tokens::end_all(tx, user, None, now).await?
+    } else if let EndReason::WayInRemoved(way) = reason {
+        access_tokens::end_all(tx, user, Some(way), now).await?
+    } else {
+        Vec::new()
+    };
+    Ok(EndedSessions {
+        sessions: done.rows_affected(),
+        tokens,
+    })
 }

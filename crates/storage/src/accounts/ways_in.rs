@@ -1,6 +1,7 @@
 //! How a person can sign in: what may be taken away depends on what is left (AUTH-F6).
 
-use portolan_model::id::UserId;
+use portolan_model::id::{IdentityLinkId, PasskeyId, UserId};
+use uuid::Uuid;
 
 use crate::{StorageError, SystemTx};
 
@@ -14,6 +15,24 @@ pub struct WaysIn {
     pub providers: Vec<String>,
     /// How many passkeys there are that are bound to the host of today.
     pub passkeys: i64,
+}
+
+/// A way to sign in that its person can remove, other than a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WayIn {
+    /// An account at another service.
+    Identity(IdentityLinkId),
+    /// A passkey.
+    Passkey(PasskeyId),
+}
+
+impl WayIn {
+    pub(crate) const fn uuid(self) -> Uuid {
+        match self {
+            Self::Identity(id) => id.uuid(),
+            Self::Passkey(id) => id.uuid(),
+        }
+    }
 }
 
 /// Counts them. The person's row stays locked until the transaction ends, so the later of two

@@ -8,6 +8,7 @@
 
 pub mod folds;
 
+use futures_util::TryStreamExt;
 use portolan_metering::{Batch, Histogram, Key, Measures, Totals};
 use portolan_model::{Timestamp, id::ServerId};
 use time::Duration;
@@ -243,16 +244,19 @@ pub struct Sum {
     pub totals: Totals,
 }
 
-/// Counts from `from` to `to`. Where a level is not folded yet, rows of the finer level stand for
-/// it.
+/// Gives counts from `from` to `to` to `each`, one at a time and in no order: a reader of a long
+/// period holds its own sums and not the rows. Where a level is not folded yet, rows of the finer
+/// level stand for it. Calls that nodes of the previous release wrote are rows of one call, without
+/// a histogram (METER-12).
 pub async fn read(
     tx: &mut TenantTx,
     level: Level,
     from: Timestamp,
     to: Timestamp,
-) -> Result<Vec<Sum>, StorageError> {
+    mut each: impl FnMut(Sum),
+) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
-    let rows = sqlx::query!(
+    let mut rows = sqlx::query!(
         r#"select minute as "at!", server_id, item as "item!", client, caller as "caller!", outcome as "outcome!", era as "era!", calls as "calls!",
                   bytes_in as "bytes_in!", bytes_out as "bytes_out!", took_us as "took_us!", backend_us as "backend_us!", durations as "durations!"
            from (
@@ -270,32 +274,39 @@ pub async fn read(
                 and ($4::int = 0 or minute >= (select upto from usage_folds where level = 'hour'))
              union all
              select minute, server_id, item, client, caller, outcome, era, calls, bytes_in, bytes_out, took_us, backend_us, durations from usage_flush
-              where tenant_id = $1 and minute >= $2 and minute < $3) counted"#,
+              where tenant_id = $1 and minute >= $2 and minute < $3
+             union all
+             select date_trunc('minute', at, 'UTC'), server_id, tool_name, client_name, case when server_id is null then 3 else 4 end::smallint,
+                    case outcome when 'ok' then 0 when 'tool_error' then 1 when 'invalid_arguments' then 2 when 'upstream_error' then 3
+                      else 4 end::smallint,
+                    case when server_id is null then 2 else 4 end::smallint, 1, 0, 0, duration_ms::bigint * 1000, 0, ''
+               from tool_calls where tenant_id = $1 and at >= $2 and at < $3 and id > (select upto from tool_calls_carried)) counted"#,
         tenant,
         from,
         to,
         level as i32,
     )
-    .fetch_all(tx.connection())
-    .await?;
-    let sums = rows.into_iter().map(|row| Sum {
-        at: row.at,
-        server: row.server_id.map(ServerId::from_uuid),
-        item: row.item,
-        client: row.client,
-        caller: row.caller,
-        outcome: row.outcome,
-        era: row.era,
-        totals: Totals {
-            calls: count(row.calls),
-            bytes_in: count(row.bytes_in),
-            bytes_out: count(row.bytes_out),
-            took_us: count(row.took_us),
-            backend_us: count(row.backend_us),
-            durations: histogram(&row.durations),
-        },
-    });
-    Ok(sums.collect())
+    .fetch(tx.connection());
+    while let Some(row) = rows.try_next().await? {
+        each(Sum {
+            at: row.at,
+            server: row.server_id.map(ServerId::from_uuid),
+            item: row.item,
+            client: row.client,
+            caller: row.caller,
+            outcome: row.outcome,
+            era: row.era,
+            totals: Totals {
+                calls: count(row.calls),
+                bytes_in: count(row.bytes_in),
+                bytes_out: count(row.bytes_out),
+                took_us: count(row.took_us),
+                backend_us: count(row.backend_us),
+                durations: histogram(&row.durations),
+            },
+        });
+    }
+    Ok(())
 }
 
 fn count(value: i64) -> u64 {

@@ -1,11 +1,15 @@
 //! Whether the APIs accept the credentials of sources. One row a credential: the last state, no
 //! history.
 
-use portolan_model::{Timestamp, event::EventType, id::SourceId};
+use portolan_model::{
+    Timestamp,
+    event::EventType,
+    id::{SourceId, TenantId},
+};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::{StorageError, TenantTx, events};
+use crate::{StorageError, SystemTx, TenantTx, events};
 
 /// Most characters of a reason.
 const LONGEST_REASON: usize = 1000;
@@ -157,6 +161,23 @@ pub async fn forget(tx: &mut TenantTx, source: SourceId) -> Result<(), StorageEr
     .execute(tx.connection())
     .await?;
     Ok(())
+}
+
+/// Returns true if the credential that a source has now is refused.
+pub async fn is_refused(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    source: SourceId,
+) -> Result<bool, StorageError> {
+    Ok(sqlx::query_scalar!(
+        r#"select exists (select 1 from credential_states k
+             join source_credentials c on c.tenant_id = k.tenant_id and c.source_id = k.source_id and c.version = k.version
+            where k.tenant_id = $1 and k.source_id = $2 and k.state = 'refused') as "refused!""#,
+        tenant.uuid(),
+        source.uuid(),
+    )
+    .fetch_one(tx.connection())
+    .await?)
 }
 
 /// A credential in use that an API refused.

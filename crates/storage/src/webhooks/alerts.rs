@@ -2,11 +2,16 @@
 
 use portolan_model::{
     Timestamp,
+    event::EventType,
     id::{AlertId, TenantId, UserId},
 };
+use serde_json::json;
 use time::Duration;
 
-use crate::{StorageError, SystemTx, TenantTx, Tx};
+use crate::{StorageError, SystemTx, TenantTx, Tx, events};
+
+/// The rule about a credential that an API refuses.
+pub const CREDENTIAL_REFUSED: &str = "credential_refused";
 
 /// An alert that still stands notifies again after this time (HOOK-21).
 pub const AGAIN: Duration = Duration::hours(4);
@@ -112,6 +117,37 @@ pub async fn end_of(tx: &mut TenantTx, subject: &str, now: Timestamp) -> Result<
     .execute(tx.connection())
     .await?;
     Ok(())
+}
+
+/// Ends the standing alert of a rule about an item that a person changed, so that its cause may be
+/// gone. Endpoints get the event of its end. There is no mail about a change on purpose (HOOK-21).
+pub async fn settle(
+    tx: &mut TenantTx,
+    rule: &str,
+    subject: &str,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let tenant = tx.tenant();
+    let ended = sqlx::query!(
+        "update alerts set state = 'resolved', resolved_at = $4 where tenant_id = $1 and rule = $2 and subject = $3 and state = 'firing'
+         returning id, text",
+        tenant.uuid(),
+        rule,
+        subject,
+        now,
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    let Some(ended) = ended else { return Ok(()) };
+    let settings = settings(tx, tenant).await?;
+    let is_muted =
+        |one: &AlertSetting| one.rule == rule && one.muted_until.is_some_and(|until| now < until);
+    if settings.iter().any(is_muted) {
+        return Ok(());
+    }
+    let id = AlertId::from_uuid(ended.id);
+    let data = json!({ "alert": id, "rule": rule, "subject": subject, "text": ended.text });
+    events::write(tx, tenant, EventType::AlertResolved, data, now).await
 }
 
 /// Ends the standing alert of a rule and subject. `None` if none stands.

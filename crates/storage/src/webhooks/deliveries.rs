@@ -104,7 +104,8 @@ pub struct ClaimedDelivery {
 }
 
 /// Claims deliveries that are due, at most `room`, and at most `per_endpoint` of an endpoint together
-/// with those that other workers hold. Commit before sending.
+/// with those that other workers hold. Commit before sending. Of each active endpoint the next ones
+/// are read by an index, and no more of what waits (HOOK-14).
 pub async fn claim(
     tx: &mut SystemTx,
     room: i64,
@@ -113,22 +114,29 @@ pub async fn claim(
 ) -> Result<Vec<ClaimedDelivery>, StorageError> {
     // The rows are locked last and asked again: of two workers that choose the same, one takes it.
     let rows = sqlx::query!(
-        r#"update webhook_deliveries d set held_until = $2, next_at = $2, attempts = d.attempts + 1, tries = d.tries + 1
-             from events e, webhook_endpoints p, tenant_deks k
-            where (d.tenant_id, d.endpoint_id, d.event_id) in
-              (select l.tenant_id, l.endpoint_id, l.event_id from webhook_deliveries l
-                where l.state = 'pending' and l.next_at <= $1 and (l.tenant_id, l.endpoint_id, l.event_id) in
-                  (select c.tenant_id, c.endpoint_id, c.event_id from
-                     (select w.tenant_id, w.endpoint_id, w.event_id, w.next_at,
-                             row_number() over (partition by w.tenant_id, w.endpoint_id order by w.next_at, w.event_id) as place
-                        from webhook_deliveries w
-                        join webhook_endpoints q on q.tenant_id = w.tenant_id and q.id = w.endpoint_id and q.state = 'active'
-                        join tenants t on t.id = w.tenant_id and t.status = 'active'
-                       where w.state = 'pending' and w.next_at <= $1) c
-                    where c.place + (select count(*) from webhook_deliveries h
-                                      where h.tenant_id = c.tenant_id and h.endpoint_id = c.endpoint_id and h.held_until > $1) <= $4
-                    order by c.next_at limit $3)
-               for update of l skip locked)
+        r#"with free as (
+             select q.tenant_id, q.id,
+                    $4 - (select count(*) from
+                            (select 1 from webhook_deliveries h
+                              where h.tenant_id = q.tenant_id and h.endpoint_id = q.id and h.held_until > $1 limit $4) held) as places
+               from webhook_endpoints q
+               join tenants t on t.id = q.tenant_id and t.status = 'active'
+              where q.state = 'active'),
+           chosen as materialized (
+             select c.tenant_id, c.endpoint_id, c.event_id from free f cross join lateral
+               (select w.tenant_id, w.endpoint_id, w.event_id, w.next_at from webhook_deliveries w
+                 where w.tenant_id = f.tenant_id and w.endpoint_id = f.id and w.state = 'pending' and w.next_at <= $1
+                 order by w.next_at, w.event_id limit f.places) c
+              order by c.next_at limit $3),
+           taken as materialized (
+             select l.tenant_id, l.endpoint_id, l.event_id from chosen c cross join lateral
+               (select w.tenant_id, w.endpoint_id, w.event_id from webhook_deliveries w
+                 where w.tenant_id = c.tenant_id and w.endpoint_id = c.endpoint_id and w.event_id = c.event_id
+                   and w.state = 'pending' and w.next_at <= $1
+                   for update skip locked) l)
+           update webhook_deliveries d set held_until = $2, next_at = $2, attempts = d.attempts + 1, tries = d.tries + 1
+             from taken l, events e, webhook_endpoints p, tenant_deks k
+            where d.tenant_id = l.tenant_id and d.endpoint_id = l.endpoint_id and d.event_id = l.event_id
               and e.tenant_id = d.tenant_id and e.id = d.event_id
               and p.tenant_id = d.tenant_id and p.id = d.endpoint_id
               and k.tenant_id = p.tenant_id and k.id = p.dek_id

@@ -28,4 +28,5 @@ mod sealed;
 mod upstream_oauth;
 mod upstreams;
 mod usage;
+mod webhook_claims;
 mod written;

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use portolan_metering::{
-    CallEra, CallerKind, Key, Measures, MeteringConfig, Pending, Rollup, Totals,
+    CallEra, CallerKind, Key, Measures, MeteringConfig, Pending, Rollup, Totals, rollup,
 };
 use portolan_model::{
     Clock, Timestamp,
@@ -77,12 +77,14 @@ async fn seen(store: &Store, tenant: TenantId, level: Level, at: Timestamp) -> u
     let midnight = at
         .to_offset(UtcOffset::UTC)
         .replace_time(time::Time::MIDNIGHT);
-    let sums = usage::read(&mut tx, level, midnight - day, midnight + 3 * day).await;
-    let sums = sums.unwrap();
-    for sum in &sums {
+    let mut calls = 0;
+    usage::read(&mut tx, level, midnight - day, midnight + 3 * day, |sum| {
         assert_eq!(sum.totals.durations.count(), sum.totals.calls, "{sum:?}");
-    }
-    sums.iter().map(|sum| sum.totals.calls).sum()
+        calls += sum.totals.calls;
+    })
+    .await
+    .unwrap();
+    calls
 }
 
 async fn seen_at_all_levels(store: &Store, tenant: TenantId, at: Timestamp) -> [u64; 3] {
@@ -257,6 +259,43 @@ async fn folds_at_once_and_flushes_beside_lose_nothing() {
         [4 * ROUNDS; 3]
     );
     assert_eq!(rows(&database, "usage_flush").await, 0);
+}
+
+/// Rule: METER-5. Hours and days have as many keys as a minute may have, and every call.
+#[tokio::test]
+async fn folded_hours_and_days_keep_to_the_cap_of_keys() {
+    const KEYS: u64 = 12_000;
+    let database = Database::new().await;
+    let store = database.store(4).await;
+    let tenant = TenantId::generate();
+    // Whole hours of one day (UTC).
+    let begin = Clock::system().now().to_offset(UtcOffset::UTC);
+    let begin = begin.replace_time(time::macros::time!(20:10)) + Duration::DAY;
+    let mut one = Totals::default();
+    one.add(Measures {
+        took_us: 1_000,
+        backend_us: 500,
+        bytes_in: 10,
+        bytes_out: 100,
+    });
+    for (n, after) in [0, 10, 60].into_iter().enumerate() {
+        let now = begin + Duration::minutes(after);
+        assert!(folds::prepare(&store, now).await.unwrap());
+        let rows = (0..KEYS).map(|tool| (key(tenant, &format!("t{n}-{tool}"), 0), one.clone()));
+        flush(&store, rows.collect(), now, now).await;
+    }
+    let folded = begin + Duration::hours(3);
+    fold(&store, folded).await;
+    let most = i64::try_from(rollup::MOST_KEYS).unwrap();
+    assert_eq!(rows(&database, "usage_minute").await, 36_000);
+    let hours = rows(&database, "usage_hour").await;
+    assert_eq!(hours, most + 1 + 12_000, "24,000 and 12,000 keys");
+    fold(&store, begin + Duration::hours(6)).await;
+    assert_eq!(rows(&database, "usage_day").await, most);
+    assert_eq!(
+        seen_at_all_levels(&store, tenant, begin).await,
+        [3 * KEYS; 3]
+    );
 }
 
 /// Rule: METER-9. Partitions go as a whole, and none before it is folded.
@@ -531,10 +570,20 @@ async fn calls_of_the_previous_release_are_carried_over() {
     assert_eq!(sum(|hour| hour.errors), 1);
     assert_eq!(sum(|hour| hour.rejected), 1);
     let far = now - Duration::days(30);
-    let days = usage::read(&mut tx, Level::Day, far, now + Duration::DAY)
+    for level in [Level::Minute, Level::Hour, Level::Day] {
+        let mut after = 0;
+        let mut calls = 0;
+        usage::read(&mut tx, level, far, now + Duration::DAY, |sum| {
+            calls += sum.totals.calls;
+            after += u64::from(sum.item == "after" && sum.outcome == 0);
+        })
         .await
         .unwrap();
-    assert_eq!(days.iter().map(|sum| sum.totals.calls).sum::<u64>(), 5);
+        assert_eq!(after, 1, "the call of the previous release: {level:?}");
+        if level == Level::Day {
+            assert_eq!(calls, 6);
+        }
+    }
     assert!(calls::counts(&mut tx).await.unwrap().has_call);
     let old: i64 = sqlx::query_scalar("select count(*) from tool_calls")
         .fetch_one(&mut owner)

@@ -19,7 +19,11 @@ use portolan_site::{
     target::{AccountPage, Target},
     throttle::AccountKey,
 };
-use portolan_storage::{Reason, accounts::users, platform::audit};
+use portolan_storage::{
+    Reason,
+    accounts::{browser_sessions, users, ways_in::WayIn},
+    platform::audit,
+};
 use serde::Deserialize;
 
 use crate::{
@@ -218,7 +222,7 @@ pub(crate) async fn submit(
         &headers,
         &session,
         &about.target,
-        &words,
+        (None, &words),
     )
     .await
 }
@@ -231,11 +235,14 @@ pub(crate) async fn confirmed(
     headers: &HeaderMap,
     session: &BrowserSession,
     target: &Target,
-    amr: &[&str],
+    (way, amr): (Option<WayIn>, &[&str]),
 ) -> Result<Response, PageError> {
     let now = state.now();
     let mut tx = state.store.system(Reason::SignIn).await?;
-    let (_, cookie) = session::start(&mut tx, state, headers, context, session.user, amr).await?;
+    let (id, cookie) = session::start(&mut tx, state, headers, context, session.user, amr).await?;
+    if let Some(way) = way {
+        browser_sessions::began_by(&mut tx, id, way).await?;
+    }
     let entry = event(
         session,
         "session.confirmed",

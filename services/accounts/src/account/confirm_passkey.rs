@@ -11,7 +11,7 @@ use portolan_site::{
     browser::Browser, pages::fault::PageError, request_context::RequestContext,
     session::MaybeSession, state::AuthState, target::AccountPage,
 };
-use portolan_storage::accounts::passkeys::PasskeyPurpose;
+use portolan_storage::accounts::{passkeys::PasskeyPurpose, ways_in::WayIn};
 use serde::Deserialize;
 
 use crate::{
@@ -67,16 +67,19 @@ pub(crate) async fn submit(
     check_form(&state, &browser, &session, &form.form_token)?;
     let about = About::find(&state, &session, &form.request, form.why).await?;
     let (user, purpose) = (Some(session.user), PasskeyPurpose::Confirm);
-    let fault = match passkeys::check(&state, &context, &browser, purpose, user, &form.signed)
-        .await?
-    {
-        Proof::Good(_, amr) => {
-            let target = &about.target;
-            return confirmed(&state, browser, &context, &headers, &session, target, &amr).await;
-        }
-        Proof::Bad => passkeys::BAD,
-        Proof::Copied => passkeys::COPIED,
-    };
+    let fault =
+        match passkeys::check(&state, &context, &browser, purpose, user, &form.signed).await? {
+            Proof::Good(_, passkey, amr) => {
+                let proved = (Some(WayIn::Passkey(passkey)), &amr[..]);
+                let target = &about.target;
+                return confirmed(
+                    &state, browser, &context, &headers, &session, target, proved,
+                )
+                .await;
+            }
+            Proof::Bad => passkeys::BAD,
+            Proof::Copied => passkeys::COPIED,
+        };
     let status = StatusCode::UNPROCESSABLE_ENTITY;
     page(
         &state,

@@ -168,7 +168,9 @@ async fn end(
             events.push(event(session, "member.left", Some(one.tenant)));
         }
     }
-    browser_sessions::end_all(&mut tx, user, None, EndReason::AccountDeleted, now).await?;
+    let reason = EndReason::AccountDeleted;
+    let signed_out = browser_sessions::end_all(&mut tx, user, None, reason, now).await?;
+    events.extend(revocation::tokens_ended(&signed_out.tokens, user, WHY));
     let letter = mail::texts::account_deleted(&session.display_name);
     let mail = mail::queue(&mut tx, &session.email, &letter, now).await?;
     let Some(epoch) = users::erase(&mut tx, user).await? else {
@@ -186,7 +188,8 @@ async fn end(
     )
     .await?;
     events.push(event(session, "user.erased", None));
-    events.sort_by_key(|event| event.tenant);
+    // The log of the platform is written last.
+    events.sort_by_key(|event| (event.tenant.is_none(), event.tenant));
     for event in &events {
         audit::record(&mut tx, event, &context.origin(), now).await?;
     }

@@ -15,6 +15,7 @@ use portolan_site::{
     mail,
     pages::{self, fault::PageError, moment::Moment},
     request_context::RequestContext,
+    revocation,
     session::{self, BrowserSession, MaybeSession},
     state::AuthState,
     target::{AccountPage, Target},
@@ -24,7 +25,7 @@ use portolan_storage::{
     accounts::{
         browser_sessions::{self, EndReason},
         passkeys::{self as stored, KNOWN, New, Passkey},
-        ways_in,
+        ways_in::{self, WayIn},
     },
     platform::audit,
 };
@@ -288,7 +289,7 @@ async fn add(
     let (kept, cookie) =
         session::start(&mut tx, state, headers, context, session.user, &amr).await?;
     // The time of the sign-in stays: the new passkey does not prove the time before it.
-    browser_sessions::proved_at(&mut tx, kept, session.auth_time).await?;
+    browser_sessions::continues(&mut tx, kept, session.id).await?;
     changed(state, context, tx, session, kept, (id, name), "added").await?;
     Ok(Done::Added(cookie))
 }
@@ -353,13 +354,17 @@ async fn changed(
     what: &'static str,
 ) -> Result<(), PageError> {
     let now = state.now();
-    let reason = EndReason::FactorChanged;
-    browser_sessions::end_all(&mut tx, session.user, Some(kept), reason, now).await?;
-    let action = if what == "added" {
-        "passkey.added"
+    let (action, reason) = if what == "added" {
+        ("passkey.added", EndReason::FactorAdded)
     } else {
-        "passkey.removed"
+        let removed = WayIn::Passkey(id);
+        ("passkey.removed", EndReason::WayInRemoved(removed))
     };
+    let signed_out =
+        browser_sessions::end_all(&mut tx, session.user, Some(kept), reason, now).await?;
+    for event in revocation::tokens_ended(&signed_out.tokens, session.user, "passkey_removed") {
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
+    }
     let detail = serde_json::json!({ "passkey": id.to_string(), "name": name });
     let entry = event(session, action, detail);
     audit::record(&mut tx, &entry, &context.origin(), now).await?;

@@ -180,11 +180,14 @@ pub(crate) async fn submit(
         };
         ended = connected_apps::end(&mut tx, which, "password_changed", now).await?;
     }
-    for event in revocation::keys_ended(&ended, session.user, "password_changed") {
+    let why = "password_changed";
+    for event in revocation::keys_ended(&ended, session.user, why) {
         audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
-    let detail =
-        serde_json::json!({ "browsers_signed_out": signed_out, "apps_disconnected": ended.apps() });
+    for event in revocation::tokens_ended(&signed_out.tokens, session.user, why) {
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
+    }
+    let detail = serde_json::json!({ "browsers_signed_out": signed_out.sessions, "apps_disconnected": ended.apps() });
     let entry = event(&session, "password.changed", detail);
     audit::record(&mut tx, &entry, &context.origin(), now).await?;
     let letter = mail::texts::password_changed(&session.display_name, &state.site.url("/reset"));

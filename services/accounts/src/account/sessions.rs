@@ -94,7 +94,9 @@ pub(crate) async fn submit(
     let reason = EndReason::EndedElsewhere;
     let mut tx = state.store.system(Reason::SignIn).await?;
     let ended = if form.session == "others" {
-        browser_sessions::end_all(&mut tx, session.user, Some(session.id), reason, now).await?
+        let kept = Some(session.id);
+        let ended = browser_sessions::end_all(&mut tx, session.user, kept, reason, now).await?;
+        ended.sessions
     } else if let Ok(id) = form.session.parse() {
         u64::from(browser_sessions::end_one(&mut tx, session.user, id, reason, now).await?)
     } else {

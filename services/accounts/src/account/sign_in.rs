@@ -15,6 +15,7 @@ use portolan_site::{
     mail,
     pages::{self, fault::PageError, moment::Moment},
     request_context::RequestContext,
+    revocation,
     session::{BrowserSession, MaybeSession},
     state::AuthState,
     target::{AccountPage, Target},
@@ -25,7 +26,7 @@ use portolan_storage::{
         browser_sessions::{self, EndReason},
         identities::{self, Linked},
         login_attempts::LoginPurpose,
-        ways_in::{self, WaysIn},
+        ways_in::{self, WayIn, WaysIn},
     },
     platform::audit,
 };
@@ -118,14 +119,12 @@ pub(crate) async fn submit(
         let (status, fault) = (StatusCode::CONFLICT, Some(fault.to_owned()));
         return page(&state, browser, &session, status, None, fault).await;
     }
-    browser_sessions::end_all(
-        &mut tx,
-        session.user,
-        Some(session.id),
-        EndReason::FactorChanged,
-        now,
-    )
-    .await?;
+    let reason = EndReason::WayInRemoved(WayIn::Identity(id));
+    let kept = Some(session.id);
+    let signed_out = browser_sessions::end_all(&mut tx, session.user, kept, reason, now).await?;
+    for event in revocation::tokens_ended(&signed_out.tokens, session.user, "identity_unlinked") {
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
+    }
     let entry = event(
         &session,
         "identity.unlinked",

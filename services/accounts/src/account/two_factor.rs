@@ -196,7 +196,7 @@ pub(crate) async fn submit(
             let (kept, cookie) =
                 session::start(&mut tx, &state, &headers, &context, session.user, &amr).await?;
             // The time of the sign-in stays: the new app does not prove the time before it.
-            browser_sessions::proved_at(&mut tx, kept, session.auth_time).await?;
+            browser_sessions::continues(&mut tx, kept, session.id).await?;
             let session = BrowserSession {
                 id: kept,
                 ..session
@@ -231,14 +231,13 @@ async fn changed(
     action: &'static str,
 ) -> Result<(), PageError> {
     let now = state.now();
-    browser_sessions::end_all(
-        &mut tx,
-        session.user,
-        Some(session.id),
-        EndReason::FactorChanged,
-        now,
-    )
-    .await?;
+    // A factor more takes no proof away.
+    let reason = if action == "second_factor.added" {
+        EndReason::FactorAdded
+    } else {
+        EndReason::FactorChanged
+    };
+    browser_sessions::end_all(&mut tx, session.user, Some(session.id), reason, now).await?;
     let entry = event(session, action, serde_json::json!({}));
     audit::record(&mut tx, &entry, &context.origin(), now).await?;
     let reset = state.site.url("/reset");

@@ -105,7 +105,8 @@ pub(crate) async fn submit(
         }
         return Err(error.into());
     }
-    browser_sessions::end_all(&mut tx, link.user, None, EndReason::AddressChanged, now).await?;
+    let reason = EndReason::AddressChanged;
+    let signed_out = browser_sessions::end_all(&mut tx, link.user, None, reason, now).await?;
     // The intruder may have added sign-in methods, before or after the change. Accounts at
     // providers are quickly connected again. The person's own passkeys and authenticator app are
     // older.
@@ -134,6 +135,10 @@ pub(crate) async fn submit(
     };
     let ended = connected_apps::end(&mut tx, which, "address_restored", now).await?;
     for event in revocation::keys_ended(&ended, link.user, "address_restored") {
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
+    }
+    let tokens = revocation::tokens_ended(&signed_out.tokens, link.user, "address_restored");
+    for event in tokens {
         audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     let event = Event {

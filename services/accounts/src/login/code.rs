@@ -13,7 +13,10 @@ use axum::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use portolan_keys::Purpose;
-use portolan_model::{factor::amr, id::UserId};
+use portolan_model::{
+    factor::amr,
+    id::{IdentityLinkId, UserId},
+};
 use portolan_site::{
     browser::Browser,
     pages::{self, fault::PageError},
@@ -22,7 +25,10 @@ use portolan_site::{
     state::AuthState,
     throttle::{AccountKey, TooEarly},
 };
-use portolan_storage::{Reason, accounts::users};
+use portolan_storage::{
+    Reason,
+    accounts::{browser_sessions, users, ways_in::WayIn},
+};
 use serde::{Deserialize, Serialize};
 use time::Duration;
 
@@ -59,6 +65,9 @@ pub(crate) struct Ticket {
     account: String,
     /// The methods that proved the first step.
     pub(crate) amr: Vec<String>,
+    /// The identity that proved it; none for a password.
+    #[serde(default)]
+    pub(crate) identity: Option<IdentityLinkId>,
     has_passkeys: bool,
     /// True if a list of stolen passwords has the password.
     pub(crate) is_stolen: bool,
@@ -71,13 +80,14 @@ pub(crate) async fn ask(
     continuation: &Continuation,
     user: UserId,
     account: &AccountKey,
-    (amr, is_stolen): (&[&str], bool),
+    (amr, identity, is_stolen): (&[&str], Option<IdentityLinkId>, bool),
 ) -> Result<Response, PageError> {
     let has_passkeys = passkeys::has_any(state, user).await?;
     let ticket = Ticket {
         user,
         account: account.to_text(),
         amr: amr.iter().map(|&word| word.to_owned()).collect(),
+        identity,
         has_passkeys,
         is_stolen,
     };
@@ -163,8 +173,11 @@ pub(crate) async fn submit(
             .into_iter()
             .filter(|word| !ticket.amr.iter().any(|known| known == word)),
     );
-    let (_, session_cookie) =
+    let (id, session_cookie) =
         session::start(&mut tx, &state, &headers, &context, ticket.user, &amr).await?;
+    if let Some(identity) = ticket.identity {
+        browser_sessions::began_by(&mut tx, id, WayIn::Identity(identity)).await?;
+    }
     tx.commit().await?;
     let account = AccountKey::from_text(ticket.account);
     let known = device::known(&state, &headers, &account);

@@ -20,7 +20,7 @@ use portolan_site::{
 };
 use portolan_storage::{
     Reason,
-    accounts::{passkeys::PasskeyPurpose, users},
+    accounts::{browser_sessions, passkeys::PasskeyPurpose, users, ways_in::WayIn},
 };
 use serde::Deserialize;
 
@@ -107,15 +107,16 @@ pub(crate) async fn submit(
     let purpose = PasskeyPurpose::SignIn;
     let proof = passkeys::check(&state, &context, &browser, purpose, None, &form.signed).await?;
     let fault = match proof {
-        Proof::Good(user, amr) => {
+        Proof::Good(user, passkey, amr) => {
             let amr: Vec<String> = amr.into_iter().map(str::to_owned).collect();
+            let way = Some(WayIn::Passkey(passkey));
             return signed_in(
                 &state,
                 browser,
                 &context,
                 &headers,
                 &continuation,
-                (user, &amr, false),
+                (user, way, &amr, false),
             )
             .await;
         }
@@ -141,7 +142,8 @@ pub(crate) async fn submit_code(
     let (user, purpose) = (Some(ticket.user), PasskeyPurpose::SecondFactor);
     let proof = passkeys::check(&state, &context, &browser, purpose, user, &form.signed).await?;
     let fault = match proof {
-        Proof::Good(user, amr) => {
+        Proof::Good(user, _, amr) => {
+            let way = ticket.identity.map(WayIn::Identity);
             let mut all = ticket.amr;
             for word in amr
                 .into_iter()
@@ -157,7 +159,7 @@ pub(crate) async fn submit_code(
                 &context,
                 &headers,
                 &continuation,
-                (user, &all, ticket.is_stolen),
+                (user, way, &all, ticket.is_stolen),
             )
             .await;
         }
@@ -182,7 +184,7 @@ async fn signed_in(
     context: &RequestContext,
     headers: &HeaderMap,
     continuation: &Continuation,
-    (user, amr, is_stolen): (UserId, &[String], bool),
+    (user, way, amr, is_stolen): (UserId, Option<WayIn>, &[String], bool),
 ) -> Result<Response, PageError> {
     let mut tx = state.store.system(Reason::SignIn).await?;
     // The person was locked or deactivated meanwhile.
@@ -190,7 +192,10 @@ async fn signed_in(
         return Ok((browser, pages::see_other("/login")?).into_response());
     };
     let amr: Vec<&str> = amr.iter().map(String::as_str).collect();
-    let (_, cookie) = session::start(&mut tx, state, headers, context, user, &amr).await?;
+    let (id, cookie) = session::start(&mut tx, state, headers, context, user, &amr).await?;
+    if let Some(way) = way {
+        browser_sessions::began_by(&mut tx, id, way).await?;
+    }
     tx.commit().await?;
     let path = if is_stolen {
         continuation::stolen_path(&continuation.target)

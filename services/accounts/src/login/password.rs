@@ -225,7 +225,7 @@ pub(crate) async fn submit(
     }
     if second_factors::is_enrolled(&mut tx, login.user).await? {
         tx.commit().await?;
-        let proved = (&["pwd"] as &[&str], is_stolen);
+        let proved = (&["pwd"] as &[&str], None, is_stolen);
         return code::ask(&state, browser, &continuation, login.user, &account, proved).await;
     }
     let (_, session_cookie) =

@@ -297,7 +297,8 @@ pub(crate) async fn choose(
         return dead_link(browser);
     }
     users::set_password(&mut tx, link.user, &phc, now).await?;
-    browser_sessions::end_all(&mut tx, link.user, None, EndReason::PasswordChanged, now).await?;
+    let reason = EndReason::PasswordChanged;
+    let signed_out = browser_sessions::end_all(&mut tx, link.user, None, reason, now).await?;
     let mut ended = Ended::default();
     if form.keep_apps.is_none() {
         let which = Which {
@@ -306,7 +307,11 @@ pub(crate) async fn choose(
         };
         ended = connected_apps::end(&mut tx, which, "password_reset", now).await?;
     }
-    for event in revocation::keys_ended(&ended, link.user, "password_reset") {
+    let why = "password_reset";
+    for event in revocation::keys_ended(&ended, link.user, why) {
+        audit::record(&mut tx, &event, &context.origin(), now).await?;
+    }
+    for event in revocation::tokens_ended(&signed_out.tokens, link.user, why) {
         audit::record(&mut tx, &event, &context.origin(), now).await?;
     }
     let event = Event {

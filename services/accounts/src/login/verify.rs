@@ -27,8 +27,9 @@ use portolan_site::{
 use portolan_storage::{
     Reason, SystemTx,
     accounts::{
-        identity_offers, users,
+        browser_sessions, identities, identity_offers, users,
         verifications::{self, MAX_ATTEMPTS, MAX_SENDS, RESEND_PAUSE, Verification},
+        ways_in::WayIn,
     },
     platform::audit,
 };
@@ -158,7 +159,7 @@ pub(crate) async fn submit(
     // Sign-ups that others began with this address end (AUTH-F5, CASE-160).
     users::forget_unverified(&mut tx, &verification.address_norm, verification.user).await?;
     let amr = proved(&mut tx, &browser, &context, verification.user, now).await?;
-    let (_, cookie) = session::start(
+    let (id, cookie) = session::start(
         &mut tx,
         &state,
         &headers,
@@ -167,6 +168,11 @@ pub(crate) async fn submit(
         &[amr],
     )
     .await?;
+    if amr == "fed"
+        && let [identity] = &identities::of_user(&mut tx, verification.user).await?[..]
+    {
+        browser_sessions::began_by(&mut tx, id, WayIn::Identity(identity.id)).await?;
+    }
     tx.commit().await?;
     let path = path_after(&state, verification.user, &target(&verification)).await?;
     Ok((

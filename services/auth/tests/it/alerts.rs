@@ -130,6 +130,66 @@ async fn refused_credential_fires_once_and_ends_when_it_works() {
 
 /// Rule: HOOK-21
 #[tokio::test]
+async fn refused_alert_ends_with_the_credential_it_is_about() {
+    let receiver = Receiver::start().await;
+    let service = TestService::open_with(Receiver::policy(&[&receiver])).await;
+    let ann = service.person(ANN).await;
+    workspace(&ann, "acme").await;
+    endpoint(&ann, &receiver, &["alert.resolved"]).await;
+    let worker = worker(&service);
+    let secret = json!({"kind": "bearer", "token": "another"});
+    let address = json!({"base_url": "https://api.example/v2"});
+    let server = json!({
+        "authorization_endpoint": "https://as.example/authorize", "token_endpoint": "https://as.example/token",
+    });
+    let sign_in =
+        json!({"sharing": "person", "server": server, "client": {"client_id": "portolan"}});
+    for (method, path, body) in [
+        (Method::PUT, "/credential", Some(secret)),
+        (Method::DELETE, "/credential", None),
+        (Method::PATCH, "", Some(address)),
+        (Method::PUT, "/sign-in", Some(sign_in)),
+    ] {
+        let (tenant, source) = source(&service, &ann).await;
+        saw(&service, tenant, source, CredentialState::Refused(401)).await;
+        run(&worker).await;
+        let subject = json!(source.to_string());
+        let newest = async || alerts(&ann).await["items"][0].clone();
+        assert_eq!(newest().await["subject"], subject, "{path}");
+        assert_eq!(newest().await["state"], "firing", "{path}");
+        let mails = service.mail_count(ANN).await;
+        let target = format!("/workspaces/acme/sources/{source}{path}");
+        let changed = ann.call(method.clone(), &target, body).await;
+        assert!(changed.status.is_success(), "{path}: {}", changed.text);
+        assert_eq!(newest().await["state"], "resolved", "{method} {path}");
+        run(&worker).await;
+        assert_eq!(newest().await["state"], "resolved", "{method} {path}");
+        let told = receiver.one().json();
+        assert_eq!(told["data"]["subject"], subject, "{method} {path}");
+        assert_eq!(service.mail_count(ANN).await, mails, "a person did it");
+        service.wait(Duration::seconds(1));
+    }
+}
+
+/// Rule: HOOK-20. The event of a refusal is older than the credential that took its place.
+#[tokio::test]
+async fn refusal_of_a_former_credential_fires_no_alert() {
+    let service = TestService::open().await;
+    let ann = service.person(ANN).await;
+    workspace(&ann, "acme").await;
+    let (tenant, source) = source(&service, &ann).await;
+    let worker = worker(&service);
+    saw(&service, tenant, source, CredentialState::Refused(401)).await;
+    let path = format!("/workspaces/acme/sources/{source}/credential");
+    let secret = json!({"kind": "bearer", "token": "another"});
+    let set = ann.call(Method::PUT, &path, Some(secret)).await;
+    assert_eq!(set.status, StatusCode::OK, "{}", set.text);
+    run(&worker).await;
+    assert_eq!(alerts(&ann).await["items"], json!([]));
+}
+
+/// Rule: HOOK-21
+#[tokio::test]
 async fn standing_alert_notifies_again_after_four_hours() {
     let service = TestService::open().await;
     let ann = service.person(ANN).await;

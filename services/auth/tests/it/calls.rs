@@ -249,12 +249,13 @@ async fn new_calls_are_sent_as_events_once() {
     let now = service.clock.now();
     write(&service, &[call(tenant, now - Duration::SECOND, "before")]).await;
     let path = format!("{CALLS}/live");
-    let written = AtomicUsize::new(0);
+    let (written, watching) = (AtomicUsize::new(0), AtomicUsize::new(0));
     // Goes on until the stream ends by itself.
     let writing = async {
         let mut ticks = tokio::time::interval(std::time::Duration::from_millis(300));
         loop {
             ticks.tick().await;
+            watching.fetch_max(service.state.watchers().count(), Ordering::Relaxed);
             let tool = format!("tool_{}", written.fetch_add(1, Ordering::Relaxed));
             write(&service, &[call(tenant, now, &tool)]).await;
         }
@@ -264,6 +265,8 @@ async fn new_calls_are_sent_as_events_once() {
         () = writing => unreachable!("it does not end"),
     };
     assert_eq!(stream.status, StatusCode::OK, "{}", stream.text);
+    assert_eq!(watching.into_inner(), 1, "METER-21: while it is open");
+    assert_eq!(service.state.watchers().count(), 0, "and not longer");
     let sent: Vec<Value> = stream
         .text
         .lines()
@@ -456,4 +459,23 @@ async fn views_are_kept_shared_renamed_and_deleted() {
         bob.call(Method::GET, VIEWS, None).await.json()["items"],
         json!([])
     );
+}
+
+/// Rule: METER-21.
+#[tokio::test]
+async fn live_views_beyond_the_bound_are_refused() {
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let tenant = workspace(&ann).await;
+    let me = ann.call(Method::GET, "/me", None).await.json();
+    let user = me["user"]["id"].as_str().unwrap();
+    let open: Vec<_> = (0..8)
+        .map(|_| service.state.watchers().take(tenant, user).unwrap())
+        .collect();
+    let refused = ann.call(Method::GET, &format!("{CALLS}/live"), None).await;
+    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(refused.json()["error"]["code"], "too_many_live_views");
+    assert_eq!(refused.headers["retry-after"], "20");
+    drop(open);
+    assert_eq!(service.state.watchers().count(), 0, "a refusal takes none");
 }

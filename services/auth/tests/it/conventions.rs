@@ -3,7 +3,11 @@
 
 use axum::body::Body;
 use http::{Method, Request, StatusCode, header};
-use portolan_storage::{Reason, accounts::idempotent_requests};
+use portolan_model::id::AccessTokenId;
+use portolan_storage::{
+    Reason,
+    accounts::idempotent_requests::{self, Claim},
+};
 use serde_json::{Value, json};
 use time::Duration;
 
@@ -239,6 +243,122 @@ async fn a_kept_answer_is_sealed() {
         panic!("{claim:?}");
     };
     assert!(!sealed.windows(5).any(|bytes| bytes == b"sales"));
+}
+
+/// Id of the only token.
+async fn id_of(person: &Browser<'_>) -> AccessTokenId {
+    let shown = person
+        .call(Method::GET, "/workspaces/acme/access-tokens", None)
+        .await;
+    let id = &shown.json()["items"][0]["id"];
+    id.as_str().unwrap().parse().unwrap()
+}
+
+/// Rule: API-13. A request that was held for lost does not answer for the one that has its key.
+#[tokio::test]
+async fn a_lost_claim_keeps_and_frees_nothing() {
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    workspace(&ann, "acme").await;
+    token(&ann).await;
+    let (key, request) = (portolan_keys::digest(b"k"), portolan_keys::digest(b"r"));
+    let at = (id_of(&ann).await, &key);
+    let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
+    let first = service.clock.now();
+    let claim = idempotent_requests::claim(&mut tx, at, &request, first).await;
+    assert_eq!(claim.unwrap(), Claim::Taken);
+    service.wait(idempotent_requests::LOST - Duration::seconds(1));
+    let claim = idempotent_requests::claim(&mut tx, at, &request, service.clock.now()).await;
+    assert_eq!(claim.unwrap(), Claim::Running);
+    service.wait(Duration::seconds(2));
+    let second = service.clock.now();
+    let claim = idempotent_requests::claim(&mut tx, at, &request, second).await;
+    assert_eq!(claim.unwrap(), Claim::Taken);
+    let kept = idempotent_requests::keep(&mut tx, at, first, b"late").await;
+    assert!(!kept.unwrap(), "its claim was taken");
+    idempotent_requests::release(&mut tx, at, first)
+        .await
+        .unwrap();
+    let claim = idempotent_requests::claim(&mut tx, at, &request, second).await;
+    assert_eq!(claim.unwrap(), Claim::Running);
+    let kept = idempotent_requests::keep(&mut tx, at, second, b"own").await;
+    assert!(kept.unwrap());
+    let claim = idempotent_requests::claim(&mut tx, at, &request, second).await;
+    assert_eq!(claim.unwrap(), Claim::Done(b"own".to_vec()));
+}
+
+/// Rule: API-13. What a token keeps is bounded; the refusal tells what to do.
+#[tokio::test]
+async fn a_token_that_keeps_too_much_is_refused_new_keys() {
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    workspace(&ann, "acme").await;
+    let mine = token(&ann).await;
+    let first = with_key(&service, &mine, "k-1", "sales").await;
+    assert_eq!(first.status, StatusCode::CREATED, "{}", first.text);
+    let (id, now) = (id_of(&ann).await, service.clock.now());
+    let request = portolan_keys::digest(b"r");
+    let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
+    for n in 0..4_u8 {
+        let key = portolan_keys::digest(&[n]);
+        let claim = idempotent_requests::claim(&mut tx, (id, &key), &request, now).await;
+        assert_eq!(claim.unwrap(), Claim::Taken);
+        let answer = vec![n; 16 * 1024 * 1024];
+        let kept = idempotent_requests::keep(&mut tx, (id, &key), now, &answer).await;
+        assert!(kept.unwrap());
+    }
+    tx.commit().await.unwrap();
+    let full = with_key(&service, &mine, "k-2", "depot").await;
+    assert_eq!(full.status, StatusCode::TOO_MANY_REQUESTS, "{}", full.text);
+    assert_eq!(code(&full), "idempotency_full");
+    assert_eq!(full.headers[header::RETRY_AFTER], "3600");
+    let again = with_key(&service, &mine, "k-1", "sales").await;
+    assert_eq!((again.status, &again.text), (first.status, &first.text));
+    let body = json!({"name": "depot", "slug": "depot"});
+    let target = (Method::POST, SERVERS);
+    let plain = send(&service, &mine, target, ("accept", "*/*"), Some(body)).await;
+    assert_eq!(plain.status, StatusCode::CREATED, "{}", plain.text);
+    service.wait(idempotent_requests::KEPT + Duration::HOUR);
+    let later = with_key(&service, &mine, "k-2", "later").await;
+    assert_eq!(later.status, StatusCode::CREATED, "{}", later.text);
+}
+
+/// Rule: API-13. A sealed answer is bound to its token and key.
+#[tokio::test]
+async fn a_kept_answer_of_another_token_is_not_opened() {
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    workspace(&ann, "acme").await;
+    let first = token(&ann).await;
+    let first_id = id_of(&ann).await;
+    let done = with_key(&service, &first, "k-1", "sales").await;
+    assert_eq!(done.status, StatusCode::CREATED, "{}", done.text);
+    service.wait(Duration::seconds(1));
+    let second = token(&ann).await;
+    let second_id = id_of(&ann).await;
+    assert_ne!(first_id, second_id, "the newest token is the first");
+    let body = json!({"name": "sales", "slug": "sales"}).to_string();
+    let said = format!("/api/v1{SERVERS}\n{body}");
+    let (key, request) = (
+        portolan_keys::digest(b"k-1"),
+        portolan_keys::digest(said.as_bytes()),
+    );
+    let now = service.clock.now();
+    let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
+    let claim = idempotent_requests::claim(&mut tx, (first_id, &key), &request, now).await;
+    let Claim::Done(sealed) = claim.unwrap() else {
+        panic!("it was kept")
+    };
+    let at = (second_id, &key);
+    let claim = idempotent_requests::claim(&mut tx, at, &request, now).await;
+    assert_eq!(claim.unwrap(), Claim::Taken);
+    let kept = idempotent_requests::keep(&mut tx, at, now, &sealed).await;
+    assert!(kept.unwrap());
+    tx.commit().await.unwrap();
+    let copied = with_key(&service, &second, "k-1", "sales").await;
+    assert_eq!(copied.status, StatusCode::INTERNAL_SERVER_ERROR);
+    let own = with_key(&service, &first, "k-1", "sales").await;
+    assert_eq!(own.text, done.text);
 }
 
 /// Rule: API-14.

@@ -388,3 +388,38 @@ async fn calls_are_summed_by_person() {
     let only = groups(&ann, "people?period=1h&outcome=internal").await;
     assert_eq!(only.len(), 1, "{only:?}");
 }
+
+/// Rule: METER-20. Clients state their names: a reader does not hold as many as they like.
+#[tokio::test]
+async fn names_beyond_the_most_are_summed_as_other() {
+    const NAMES: u64 = 20_100;
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    console::workspace(&ann, "acme").await;
+    let me = ann.call(Method::GET, "/me", None).await.json();
+    let tenant: TenantId = me["workspaces"][0]["id"].as_str().unwrap().parse().unwrap();
+    let now = service.clock.now();
+    let mut totals = Totals::default();
+    totals.add(Measures {
+        took_us: 1_000,
+        backend_us: 0,
+        bytes_in: 10,
+        bytes_out: 100,
+    });
+    let rollup = (0..NAMES).map(|n| (key(tenant, "get", &format!("c{n}"), 0), totals.clone()));
+    let mut pending = Pending::default();
+    pending.add(now.unix_timestamp().div_euclid(60), rollup.collect());
+    let mut tx = service.store.edge(Reason::Metering).await.unwrap();
+    let batch = pending.next_batch().unwrap();
+    usage::flush(&mut tx, uuid::Uuid::new_v4(), batch, now)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let shown = insights(&ann, "?period=1h").await;
+    assert_eq!(shown["total"]["calls"], NAMES);
+    assert_eq!(shown["tools"][0]["calls"], NAMES);
+    let clients = shown["clients"].as_array().unwrap();
+    assert_eq!(clients.len(), 100);
+    assert_eq!(clients[0]["name"], "(other)", "the most calls");
+    assert_eq!(clients[0]["calls"], NAMES - 20_000);
+}

@@ -456,6 +456,10 @@ impl AskNodes for NoNodes {
         none()
     }
 
+    fn one(&self, _: TenantId, _: &str) -> Asking<Option<LiveSession>> {
+        none()
+    }
+
     fn moments(&self, _: TenantId, _: &str) -> Asking<Vec<SessionMoment>> {
         none()
     }

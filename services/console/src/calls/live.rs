@@ -12,11 +12,12 @@ use axum::{
 use futures_util::stream;
 use http::header;
 use portolan_model::{Timestamp, id::CallId, member::Action};
-use portolan_site::{console_error::ConsoleError, state::AuthState};
+use portolan_site::{console_error::ConsoleError, state::AuthState, watchers::Watching};
 use portolan_storage::platform::calls::{self, Wanted};
 
 use super::CallFilter;
 use crate::{
+    caller::Caller,
     input::QueryParameters,
     overview::{CallLog, call_logs},
     workspace::Workspace,
@@ -35,6 +36,9 @@ const LONGEST: time::Duration = time::Duration::minutes(5);
 /// beginning, and a stopping process does not wait for long.
 const LOOKS: u32 = 20;
 
+/// The remedy, when no place is free. A stream ends after [`LOOKS`] seconds.
+const CROWDED: &str = "Too many live views of calls are open. Close one, or reload the list: it shows the same calls.";
+
 /// The state of a stream.
 struct Tail {
     state: AuthState,
@@ -42,10 +46,12 @@ struct Tail {
     wanted: Wanted,
     seen: HashSet<CallId>,
     looks: u32,
+    _place: Watching,
 }
 
 /// New calls that the filter wants, as server-sent events: `calls`, a list of at most 50, as the
 /// items of the list of calls, newest first. The stream ends after some 20 s; clients open it again.
+/// A person or token has 8 at once; beyond that the answer is 429 `too_many_live_views`.
 #[utoipa::path(get, path = "/workspaces/{ws}/calls/live", tag = "calls",
     params(("ws" = String, Path, description = "Slug"), CallFilter),
     responses((status = 200, description = "Events.", body = String, content_type = "text/event-stream")))]
@@ -55,10 +61,18 @@ pub(crate) async fn watch_calls(
     QueryParameters(filter): QueryParameters<CallFilter>,
 ) -> Result<Response, ConsoleError> {
     workspace.require(Action::Read)?;
+    let caller = match &workspace.caller {
+        Caller::Browser(session) => session.user.to_string(),
+        Caller::Token(token) => token.id.to_string(),
+    };
+    let place = state.watchers().take(workspace.id, &caller);
+    let crowded = || ConsoleError::too_much("too_many_live_views", CROWDED, 20);
+    let place = place.ok_or_else(crowded)?;
     let mut tail = Tail {
         wanted: filter.wanted(&state, &workspace).await?,
         seen: HashSet::new(),
         looks: 0,
+        _place: place,
         state,
         workspace,
     };

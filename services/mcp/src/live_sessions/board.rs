@@ -161,6 +161,20 @@ impl SessionBoard {
         sessions
     }
 
+    /// A tenant's session, however long ago it was used.
+    pub(crate) fn one(
+        &self,
+        tenant: TenantId,
+        id: &str,
+        node: &str,
+        streams: &HashMap<SessionKey, u32>,
+    ) -> Option<LiveSession> {
+        self.find(tenant, id, |key, seen| {
+            let streams = streams.get(&key).copied().unwrap_or(0);
+            seen.shown(key, node, streams)
+        })
+    }
+
     /// The moments of a tenant's session, the oldest first.
     pub(crate) fn moments(&self, tenant: TenantId, id: &str, node: &str) -> Vec<SessionMoment> {
         self.find(tenant, id, |_, seen| {

@@ -33,10 +33,19 @@ impl SessionDirectory {
         }
     }
 
-    /// The sessions of a tenant, the last used first. `None`: the nodes cannot be asked.
+    /// The last used sessions of a tenant, the last one first. `None`: the nodes cannot be asked.
     pub async fn list(&self, tenant: TenantId) -> Option<FromNodes<Vec<LiveSession>>> {
         let FromNodes { found, silent } = self.ask(tenant, Wanted::List).await?;
         let found = joined(found.into_iter().flat_map(|reply| reply.sessions));
+        Some(FromNodes { found, silent })
+    }
+
+    /// One session of a tenant, also beyond those of the list. `None` inside: no node knows it, or
+    /// it has ended.
+    pub async fn one(&self, tenant: TenantId, id: &str) -> Option<FromNodes<Option<LiveSession>>> {
+        let FromNodes { found, silent } = self.ask(tenant, Wanted::One(id.to_owned())).await?;
+        let found = joined(found.into_iter().flat_map(|reply| reply.sessions));
+        let found = found.into_iter().find(|session| session.id == id);
         Some(FromNodes { found, silent })
     }
 

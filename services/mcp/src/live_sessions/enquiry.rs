@@ -17,8 +17,10 @@ pub(crate) const PLACE: SessionKey = SessionKey(*b"who is connected");
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Wanted {
-    /// All sessions.
+    /// The last used sessions.
     List,
+    /// One of them.
+    One(String),
     /// The moments of one.
     Moments(String),
     /// End one.

@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
+use portolan_cluster::{SessionKey, store::Principal};
 use portolan_model::{
     Id,
     id::TenantId,
     live_session::{LiveSession, MomentKind},
 };
+use portolan_protocol::revision::Revision;
 use serde_json::json;
 
 use super::{Node, frame, rpc};
 use crate::{
-    live_sessions::directory::SessionDirectory, session_replies, streams::services::StreamServices,
+    live_sessions::{board::Facts, directory::SessionDirectory},
+    session_replies,
+    streams::services::StreamServices,
 };
 
 /// Starts the replies of a node; those of a running service begin with it.
@@ -163,6 +167,46 @@ async fn a_session_that_is_ended_is_gone_on_every_node() {
     assert_eq!(left.len(), 1);
     let again = directory.end(one.tenant, &streaming.id).await.unwrap();
     assert!(!again.found);
+}
+
+/// Rule: PLAY-9. The list has the 1,000 last used; an older one can be ended too.
+#[tokio::test]
+async fn a_session_beyond_the_list_can_be_ended() {
+    let (one, two, directory) = two_nodes().await;
+    let session = one.initialize("2025-11-25").await;
+    let id = listed(&directory, one.tenant).await[0].id.clone();
+    one.clock.advance(time::Duration::SECOND);
+    for n in 0..1_000_u32 {
+        let mut key = [0; 16];
+        key[..4].copy_from_slice(&n.to_be_bytes());
+        key[15] = u8::try_from(n % 251).unwrap();
+        one.state
+            .sessions
+            .used(SessionKey(key), one.clock.now(), || Facts {
+                tenant: one.tenant,
+                server: Id::generate(),
+                principal: Principal([7; 16]),
+                subject: "usr_other".into(),
+                client_id: "client-b".into(),
+                revision: Revision::V2025_11_25,
+                created_at: Some(one.clock.now()),
+            });
+    }
+    let shown = listed(&directory, one.tenant).await;
+    assert_eq!(shown.len(), 1_000);
+    assert!(
+        shown.iter().all(|seen| seen.id != id),
+        "used before all others"
+    );
+    let found = directory.one(one.tenant, &id).await.unwrap().found.unwrap();
+    assert_eq!((found.id.as_str(), found.is_session), (id.as_str(), true));
+    assert_eq!(found.subject, one.user.to_string());
+    let stranger: TenantId = Id::generate();
+    assert_eq!(directory.one(stranger, &id).await.unwrap().found, None);
+    assert!(directory.end(one.tenant, &id).await.unwrap().found);
+    assert_eq!(directory.one(one.tenant, &id).await.unwrap().found, None);
+    let answer = two.call(&session, "tools/list", json!({})).await;
+    assert_eq!(answer.status, 404, "{answer:?}");
 }
 
 /// Rule: PLAY-8, PLAY-9. Other tenants see and end nothing, and nothing opens without the keys.

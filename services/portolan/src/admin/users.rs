@@ -246,9 +246,8 @@ async fn set_locked(desk: &Desk, name: &str, change: AccessChange) -> Result<Exi
     let now = desk.now();
     let mut detail = json!({});
     if locked {
-        let sessions =
-            browser_sessions::end_all(&mut tx, person.id, None, EndReason::Operator, now).await?;
         let apps = clients::end(desk, &mut tx, of(person.id), "user_locked").await?;
+        let sessions = end_sessions(desk, &mut tx, person.id).await?;
         detail = json!({ "sessions": sessions, "apps": apps });
     }
     let revocation = New {
@@ -280,6 +279,24 @@ async fn set_locked(desk: &Desk, name: &str, change: AccessChange) -> Result<Exi
     )
 }
 
+/// Ends the sessions of a person and their personal tokens. Returns the number of sessions. Logs of
+/// tenants are written before this: it writes to the platform's.
+async fn end_sessions(desk: &Desk, tx: &mut SystemTx, user: UserId) -> Result<u64> {
+    let reason = EndReason::Operator;
+    let ended = browser_sessions::end_all(tx, user, None, reason, desk.now()).await?;
+    for token in ended.tokens {
+        desk.record(
+            tx,
+            None,
+            "access_token.revoked",
+            ("access_token", token.id.to_string()),
+            json!({ "name": token.name, "user": user }),
+        )
+        .await?;
+    }
+    Ok(ended.sessions)
+}
+
 fn of(user: UserId) -> Which {
     Which {
         user: Some(user),
@@ -297,14 +314,12 @@ async fn sign_out(desk: &Desk, name: &str, with_apps: bool) -> Result<ExitCode> 
     }
     let mut tx = desk.begin().await?;
     let person = find(desk, &mut tx, &person.id.to_string()).await?;
-    let sessions =
-        browser_sessions::end_all(&mut tx, person.id, None, EndReason::Operator, desk.now())
-            .await?;
     let apps = if with_apps {
         clients::end(desk, &mut tx, of(person.id), "operator").await?
     } else {
         0
     };
+    let sessions = end_sessions(desk, &mut tx, person.id).await?;
     let detail = json!({ "sessions": sessions, "apps": apps });
     desk.record(
         &mut tx,
@@ -333,9 +348,7 @@ async fn remove_passkeys(desk: &Desk, name: &str) -> Result<ExitCode> {
     if removed == 0 {
         bail!("{} has no passkey", person.id);
     }
-    let sessions =
-        browser_sessions::end_all(&mut tx, person.id, None, EndReason::Operator, desk.now())
-            .await?;
+    let sessions = end_sessions(desk, &mut tx, person.id).await?;
     desk.record(
         &mut tx,
         None,
@@ -369,9 +382,7 @@ async fn remove_identities(desk: &Desk, name: &str) -> Result<ExitCode> {
     if removed == 0 {
         bail!("{} has connected no account elsewhere", person.id);
     }
-    let sessions =
-        browser_sessions::end_all(&mut tx, person.id, None, EndReason::Operator, desk.now())
-            .await?;
+    let sessions = end_sessions(desk, &mut tx, person.id).await?;
     desk.record(
         &mut tx,
         None,
@@ -398,9 +409,7 @@ async fn remove_second_factor(desk: &Desk, name: &str) -> Result<ExitCode> {
     if !second_factors::remove(&mut tx, person.id).await? {
         bail!("{} has no second factor", person.id);
     }
-    let sessions =
-        browser_sessions::end_all(&mut tx, person.id, None, EndReason::Operator, desk.now())
-            .await?;
+    let sessions = end_sessions(desk, &mut tx, person.id).await?;
     desk.record(
         &mut tx,
         None,

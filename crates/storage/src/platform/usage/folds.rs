@@ -6,7 +6,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use portolan_metering::{Key, MeteringConfig, Rollup, Totals, rollup::MOST_KEYS};
+use portolan_metering::{
+    Key, MeteringConfig, Rollup, Totals,
+    rollup::{CappedRollup, MOST_KEYS},
+};
 use portolan_model::{
     Timestamp,
     id::{ServerId, TenantId},
@@ -263,8 +266,24 @@ async fn set_folded(
     Ok(())
 }
 
-/// Counts by time and key.
+/// Counts by time and key, with at most [`MOST_KEYS`] keys of a tenant at each time (METER-5).
 type Sums = BTreeMap<Timestamp, Rollup>;
+
+/// Counts while they are summed.
+#[derive(Default)]
+struct Summing(BTreeMap<Timestamp, CappedRollup>);
+
+impl Summing {
+    fn add(&mut self, at: Timestamp, key: Key, totals: &Totals) {
+        let capped = || CappedRollup::new(MOST_KEYS);
+        self.0.entry(at).or_insert_with(capped).add(key, totals);
+    }
+
+    fn finish(self) -> Sums {
+        let sums = self.0.into_iter();
+        sums.map(|(at, rollup)| (at, rollup.finish())).collect()
+    }
+}
 
 /// A row of any table of counts.
 struct Row {
@@ -318,12 +337,12 @@ macro_rules! sums {
             $to
         )
         .fetch($connection);
-        let mut sums = Sums::new();
+        let mut sums = Summing::default();
         while let Some(row) = next(&mut rows).await? {
             let (minute, key, totals) = row.split();
-            sums.entry($into(minute)).or_default().add(key, &totals);
+            sums.add($into(minute), key, &totals);
         }
-        sums
+        sums.finish()
     }};
 }
 
@@ -341,14 +360,14 @@ fn as_rows(sums: &Sums) -> impl Iterator<Item = (Timestamp, &Key, &Totals)> {
 
 /// The sums at a coarser width, of those before `upto`.
 fn coarser(sums: &Sums, width: Width, upto: Timestamp) -> Sums {
-    let mut coarse = Sums::new();
+    let mut coarse = Summing::default();
     for (at, key, totals) in as_rows(sums) {
         let at = width.begin(at);
         if at < upto {
-            coarse.entry(at).or_default().add(key.clone(), totals);
+            coarse.add(at, key.clone(), totals);
         }
     }
-    coarse
+    coarse.finish()
 }
 
 fn calls(sums: &Sums) -> u64 {
@@ -372,10 +391,6 @@ async fn fold_flushes(
         part.upper,
         |minute| minute
     );
-    let sums: Sums = sums
-        .into_iter()
-        .map(|(minute, rollup)| (minute, rollup.capped(MOST_KEYS)))
-        .collect();
     add_minutes(connection, &sums).await?;
     add_hours(connection, &coarser(&sums, Width::Hour, upto.hour)).await?;
     add_days(connection, &coarser(&sums, Width::Day, upto.day)).await?;

@@ -27,6 +27,7 @@ use portolan_storage::{
         identities::{self, Holder, Identity},
         identity_offers::{self, Offer},
         second_factors, users,
+        ways_in::WayIn,
     },
     platform::{audit, mails::Mail},
 };
@@ -101,14 +102,14 @@ impl Arrived<'_> {
             return self.stopped();
         }
         identities::used(&mut tx, holder.link, &proved.label, now).await?;
-        self.enter(tx, holder.user, proved.since(now)).await
+        self.enter(tx, holder, proved.since(now)).await
     }
 
     /// Starts the session, unless the person's own second factor comes first (AUTH-L14).
     async fn enter(
         self,
         mut tx: SystemTx,
-        user: UserId,
+        Holder { link, user, .. }: Holder,
         since: Option<Timestamp>,
     ) -> Result<Response, PageError> {
         if second_factors::is_enrolled(&mut tx, user).await? {
@@ -127,7 +128,7 @@ impl Arrived<'_> {
                 &continuation,
                 user,
                 &account,
-                (&[FEDERATED], false),
+                (&[FEDERATED], Some(link), false),
             )
             .await;
         }
@@ -140,6 +141,7 @@ impl Arrived<'_> {
             &[FEDERATED],
         )
         .await?;
+        browser_sessions::began_by(&mut tx, id, WayIn::Identity(link)).await?;
         // A sign-in at the provider hours ago is not a proof of now (AUTH-S2).
         if let Some(since) = since {
             browser_sessions::proved_at(&mut tx, id, since).await?;
@@ -181,7 +183,10 @@ impl Arrived<'_> {
             }
             Err(error) => return Err(error.into()),
         };
-        self.enter(tx, user, proved.since(now)).await
+        let holder = identities::holder(&mut tx, &self.identity(&proved)).await?;
+        let holder = holder.filter(|holder| holder.user == user);
+        let holder = holder.ok_or(PageError::Internal("identity of a new person"))?;
+        self.enter(tx, holder, proved.since(now)).await
     }
 
     /// Handles an address that has an account by now: the same person's in another window, or one
@@ -311,7 +316,7 @@ impl Arrived<'_> {
                     Outcome::Ok,
                 )
                 .await?;
-                self.enter(tx, holder.user, proved.since(now)).await
+                self.enter(tx, holder, proved.since(now)).await
             }
             None => {
                 self.note(

@@ -11,6 +11,7 @@ import { CallsTable } from '../../../components/calls';
 import { LinkButton } from '../../../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../../../components/page';
 import { LoadMore, TableBar } from '../../../components/table';
+import { toastFailed } from '../../../components/toast';
 import { useSession } from '../../../session';
 import { CallViews } from './-views';
 
@@ -19,10 +20,10 @@ export const Route = createFileRoute('/w/$ws/calls/')({
   validateSearch: readFilter,
 });
 
-/** Calls that the service sends while `on`; `opened` when it begins to, and after each pause. */
-function useLive(path: string, on: boolean, opened: () => void): CallLog[] {
+/** Calls that the service sends while `on`; `opened` when it begins to, and after each pause; `refused` when it ends. */
+function useLive(path: string, on: boolean, opened: () => void, refused: () => void): CallLog[] {
   const [calls, setCalls] = useState<CallLog[]>([]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `opened` reads the list again; it is new at each render
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `opened` reads the list again; both functions are new at each render
   useEffect(() => {
     setCalls([]);
     if (!on) return undefined;
@@ -31,6 +32,10 @@ function useLive(path: string, on: boolean, opened: () => void): CallLog[] {
     events.addEventListener('calls', (event) => {
       const fresh = JSON.parse(event.data) as CallLog[];
       setCalls((before) => [...fresh, ...before].slice(0, 500));
+    });
+    // A browser opens a broken stream again by itself, and not one that was refused.
+    events.addEventListener('error', () => {
+      if (events.readyState === EventSource.CLOSED) refused();
     });
     return () => events.close();
   }, [path, on]);
@@ -56,7 +61,11 @@ function CallsPage() {
   const [live, setLive] = useState(false);
   const calls = useInfiniteQuery(callsQuery(workspace.slug, filter));
   const base = `/api/v1/workspaces/${workspace.slug}/calls`;
-  const fresh = useLive(`${base}/live?${asSearch(filter)}`, live, () => void calls.refetch());
+  const refused = () => {
+    setLive(false);
+    toastFailed(new Error('The live view was refused. Close other live views, then switch it on again.'));
+  };
+  const fresh = useLive(`${base}/live?${asSearch(filter)}`, live, () => void calls.refetch(), refused);
   const filtered = Object.keys(filter).length > 0;
   const change = (next: CallFilter) => void navigate({ search: next, replace: true, resetScroll: false });
   return (
