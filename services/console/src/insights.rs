@@ -278,7 +278,7 @@ impl Table {
             .0
             .into_iter()
             .map(|(name, (adding, calls_before))| InsightsRow {
-                name: name.to_owned(),
+                name,
                 measured: adding.measured(),
                 calls_before,
             });
