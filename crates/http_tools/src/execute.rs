@@ -212,7 +212,7 @@ fn signed_with<'a>(caller: &Caller<'a>) -> Option<&'a CredentialSlot> {
     caller.credential.filter(|_| caller.account.is_none())
 }
 
-/// What no person and no model may see of an exchange.
+/// Secrets that the shown exchange must not contain.
 fn secrets(caller: &Caller<'_>, token: Option<&str>) -> Secrets {
     let mut secrets = caller
         .credential
@@ -224,7 +224,7 @@ fn secrets(caller: &Caller<'_>, token: Option<&str>) -> Secrets {
     secrets
 }
 
-/// A request as a person sees it who tries a tool.
+/// A request in the form that a person sees beside the answer.
 fn shown(caller: &Caller<'_>, request: &EgressRequest, token: Option<&str>) -> Sent {
     let headers = caller.egress.headers_to_send(request);
     let credential = signed_with(caller).map(|slot| &slot.credential);

@@ -116,7 +116,7 @@ impl<'d> Written<'d> {
         }
     }
 
-    /// What the document says of the encoding of a form's field.
+    /// The document's own encoding of a form's field.
     fn field(&self, name: &str) -> Option<&'d Value> {
         self.media.get("encoding")?.get(name)
     }

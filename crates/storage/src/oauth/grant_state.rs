@@ -206,7 +206,7 @@ impl GrantStateRow {
         })
     }
 
-    /// The refresh token, if one was asked for.
+    /// The refresh token, if the row has one.
     fn token(&mut self) -> Option<TokenState> {
         Some(TokenState {
             family: self.family_id?.into(),
@@ -224,7 +224,7 @@ impl GrantStateRow {
         })
     }
 
-    /// The client, if it was asked for.
+    /// The client, if the row has it.
     fn client(&mut self) -> Option<clients::ClientRow> {
         Some(clients::ClientRow {
             id: self.client_ref?,

@@ -92,7 +92,7 @@ pub async fn people(
         .collect())
 }
 
-/// What an operator does to the access of a person or a client.
+/// A change of the access of a person or a client by an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessChange {
     /// No access from now on.
