@@ -17,6 +17,7 @@ use portolan_metering::{
 use portolan_model::{Timestamp, id::ServerId, member::Action, registry::CallOutcome};
 use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
+    TenantTx,
     platform::usage::{self, Level, Sum},
     registry::servers,
 };
@@ -346,9 +347,42 @@ pub(crate) async fn show_insights(
     };
     let mut summing = Summing::new(filter, &slugs, (from, to, step));
     let level = query.period.level();
-    usage::read(&mut tx, level, before, to, |sum| summing.add(&sum)).await?;
+    read(&mut tx, level, (before, from, to), &mut summing).await?;
     drop(tx);
     Ok(Json(summing.insights()))
+}
+
+/// Adds the sums from `before` to `to`. Only from `from` on the steps of the period are needed: whole
+/// units of the next coarser level before that are read as such, which are a fraction of the rows.
+async fn read(
+    tx: &mut TenantTx,
+    level: Level,
+    (before, from, to): (Timestamp, Timestamp, Timestamp),
+    summing: &mut Summing<'_>,
+) -> Result<(), ConsoleError> {
+    let (coarse, unit) = match level {
+        Level::Minute => (Level::Hour, 3_600),
+        Level::Hour | Level::Day => (Level::Day, 86_400),
+    };
+    let at = |units: i64| {
+        Timestamp::from_unix_timestamp(units * unit)
+            .map_err(|error| ConsoleError::internal("a unit of the period", error))
+    };
+    let first = at((before.unix_timestamp() + unit - 1).div_euclid(unit))?;
+    let last = at(from.unix_timestamp().div_euclid(unit))?;
+    let spans = if level == Level::Day || first >= last {
+        vec![(level, before, to)]
+    } else {
+        vec![
+            (level, before, first),
+            (coarse, first, last),
+            (level, last, to),
+        ]
+    };
+    for (level, from, to) in spans {
+        usage::read(tx, level, from, to, |sum| summing.add(&sum)).await?;
+    }
+    Ok(())
 }
 
 /// A period while its counts are added up.

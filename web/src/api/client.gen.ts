@@ -3269,7 +3269,7 @@ export interface components {
             items: components["schemas"]["ErrorCause"][];
             /**
              * Format: date-time
-             * @description Only failures from then on were read: the log has more than 50,000. Absent if all were read.
+             * @description Only failures from then on were read: the log has more than 20,000. Absent if all were read.
              */
             since?: string;
         };
@@ -4617,7 +4617,7 @@ export interface components {
             items: components["schemas"]["PersonUse"][];
             /**
              * Format: date-time
-             * @description Only calls from then on were read: the log has more than 100,000 in the period. Absent if
+             * @description Only calls from then on were read: the log has more than 50,000 in the period. Absent if
              *     all were read.
              */
             since?: string;

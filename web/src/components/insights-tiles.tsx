@@ -29,11 +29,11 @@ export function InsightsTiles({ insights: { total, before } }: { insights: Insig
     { name: '50 % within', value: millis(total.p50_ms), was: millis(before.p50_ms) },
     { name: '95 % within', value: millis(total.p95_ms), was: millis(before.p95_ms) },
     { name: '99 % within', value: millis(total.p99_ms), was: millis(before.p99_ms) },
-    { name: 'Answers', value: formatBytes(total.bytes_out), was: formatBytes(before.bytes_out) },
     {
-      name: 'Tokens of answers, about',
-      value: formatTokens(total.tokens_out),
-      was: formatTokens(before.tokens_out),
+      name: 'Answers',
+      value: formatBytes(total.bytes_out),
+      was: formatBytes(before.bytes_out),
+      change: `about ${formatTokens(total.tokens_out)} tokens`,
     },
   ];
   return (

@@ -146,10 +146,13 @@ function HeatMap({ insights, ws, filter, columns }: Shared) {
   return (
     <>
       <div className={classes.scroll}>
-        <table className={classes.map}>
-          <caption className="visually-hidden">
-            Calls by step and duration. Arrow keys move between cells with calls.
-          </caption>
+        <table
+          className={classes.map}
+          aria-label="Calls by step and duration. Arrow keys move between cells with calls."
+        >
+          <colgroup>
+            <col className={classes.names} />
+          </colgroup>
           <tbody>
             {bands.map((upto) => (
               <tr key={upto}>

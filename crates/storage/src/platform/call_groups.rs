@@ -6,11 +6,11 @@ use portolan_model::{Timestamp, id::UserId};
 
 use crate::{StorageError, TenantTx};
 
-/// Most failures that are read: some hundred megabytes of the log where one call of twenty fails.
-pub const MOST_FAILURES: i64 = 50_000;
+/// Most failures that are read. Each is on a page of its own where one call of twenty fails.
+pub const MOST_FAILURES: i64 = 20_000;
 
 /// Most calls that are read for people.
-pub const MOST_CALLS: i64 = 100_000;
+pub const MOST_CALLS: i64 = 50_000;
 
 /// Most groups of an answer.
 pub const MOST_GROUPS: i64 = 100;

@@ -356,7 +356,7 @@ async fn calls_are_summed_by_person() {
             2,
         ),
         by(Some(gone), CallerKind::Person, CallOutcome::Ok, 3),
-        by(None, CallerKind::Service, CallOutcome::Ok, 2),
+        by(None, CallerKind::Service, CallOutcome::Ok, 1),
         by(None, CallerKind::Service, CallOutcome::Internal, 1),
     ];
     write(&service, &calls).await;
@@ -380,7 +380,7 @@ async fn calls_are_summed_by_person() {
         [
             json!([user, null, 23, 1, 2, 2_300]),
             json!([gone, null, 3, 0, 0, 300]),
-            json!([null, "service", 3, 1, 0, 300]),
+            json!([null, "service", 2, 1, 0, 200]),
         ]
     );
     assert!(people[0]["user_name"].is_string(), "{}", people[0]);

@@ -47,7 +47,7 @@ pub struct ErrorCause {
 /// Failures by cause.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ErrorCauses {
-    /// Only failures from then on were read: the log has more than 50,000. Absent if all were read.
+    /// Only failures from then on were read: the log has more than 20,000. Absent if all were read.
     #[serde(
         skip_serializing_if = "Option::is_none",
         with = "time::serde::rfc3339::option"
@@ -89,7 +89,7 @@ pub struct PersonUse {
 /// Calls by person.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PeopleUse {
-    /// Only calls from then on were read: the log has more than 100,000 in the period. Absent if
+    /// Only calls from then on were read: the log has more than 50,000 in the period. Absent if
     /// all were read.
     #[serde(
         skip_serializing_if = "Option::is_none",
