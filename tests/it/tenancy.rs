@@ -42,6 +42,8 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         (Method::GET, "/calls".to_owned()),
         (Method::GET, "/calls/export".to_owned()),
         (Method::GET, "/insights".to_owned()),
+        (Method::GET, "/insights/errors".to_owned()),
+        (Method::GET, "/insights/people".to_owned()),
         (Method::GET, "/calls/live".to_owned()),
         (Method::GET, format!("/calls/call_{}", "0".repeat(32))),
         (Method::GET, "/search?q=a".to_owned()),

@@ -142,8 +142,16 @@ impl Histogram {
     pub fn merge(&mut self, other: &Self) {
         self.downscale(other.scale);
         let by = other.scale - self.scale;
+        // Both are ascending: one pass, and an insertion only for a new bucket.
+        let mut place = 0;
         for (index, count) in &other.buckets {
-            self.add(index >> by, *count);
+            let index = index >> by;
+            let rest = self.buckets[place..].iter();
+            place += rest.take_while(|(at, _)| *at < index).count();
+            match self.buckets.get_mut(place) {
+                Some(there) if there.0 == index => there.1 = there.1.saturating_add(*count),
+                _ => self.buckets.insert(place, (index, *count)),
+            }
         }
     }
 

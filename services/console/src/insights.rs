@@ -1,15 +1,22 @@
 //! What happened: calls, errors, durations and bytes over time, and by tool, server, client and
 //! outcome, with the period before.
 //!
-//! All of it is read from counts, which are exact (METER-1). Quantiles are within 4.4 % (METER-4).
+//! Sums are read from counts, which are exact (METER-1). Quantiles are within 4.4 % (METER-4).
+//! Causes of failures and people are read from the log ([`groups`], METER-13).
+
+pub mod groups;
 
 use std::collections::{BTreeMap, HashMap};
 
 use axum::{Json, extract::State};
-use portolan_metering::{Totals, key::outcome_code};
+use portolan_metering::{
+    Histogram, Totals,
+    key::{outcome_code, outcome_of},
+};
 use portolan_model::{Timestamp, id::ServerId, member::Action, registry::CallOutcome};
 use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
+    TenantTx,
     platform::usage::{self, Level, Sum},
     registry::servers,
 };
@@ -17,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use time::{Duration, OffsetDateTime};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{input::QueryParameters, overview::outcome_word, workspace::Workspace};
+use crate::{input::QueryParameters, tool_budget::BYTES_OF_A_TOKEN, workspace::Workspace};
 
 /// Most rows of one table of the answer; the rest is the difference to the totals.
 const ROWS: usize = 100;
@@ -66,6 +73,15 @@ impl Period {
             Self::Month | Self::Quarter => Level::Day,
         }
     }
+
+    /// Its beginning and its end: the end of the present step.
+    fn span(self, now: Timestamp) -> Result<(Timestamp, Timestamp), ConsoleError> {
+        let (step, count) = self.steps();
+        let end = (now.unix_timestamp().div_euclid(step) + 1) * step;
+        let to = Timestamp::from_unix_timestamp(end)
+            .map_err(|error| ConsoleError::internal("end of the period", error))?;
+        Ok((to - Duration::seconds(step * count), to))
+    }
 }
 
 /// The wanted sums. Without a filter: all calls.
@@ -86,6 +102,20 @@ pub struct InsightsQuery {
     outcome: Option<String>,
 }
 
+impl InsightsQuery {
+    /// The number of the wanted outcome. 422 for a word that is none.
+    fn outcome_code(&self) -> Result<Option<i16>, ConsoleError> {
+        match self.outcome.as_deref().map(str::parse::<CallOutcome>) {
+            None => Ok(None),
+            Some(Ok(outcome)) => Ok(Some(outcome_code(outcome))),
+            Some(Err(_)) => {
+                let text = "Use ok, tool_error, invalid_arguments, upstream_error or internal.";
+                Err(ConsoleError::invalid("invalid_filter", text).field("outcome"))
+            }
+        }
+    }
+}
+
 /// Sums and durations of calls.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Measured {
@@ -98,6 +128,9 @@ pub struct Measured {
     bytes_in: u64,
     /// Bytes of answers.
     bytes_out: u64,
+    /// Tokens of answers, estimated: a quarter of the bytes. An answer that has its content as text
+    /// and as structure counts with both.
+    tokens_out: u64,
     /// Milliseconds below which half of the calls took. Absent without a measured call.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -118,6 +151,17 @@ pub struct InsightsStep {
     at: OffsetDateTime,
     #[serde(flatten)]
     measured: Measured,
+    /// Calls by duration, shortest first, without empty buckets.
+    durations: Vec<DurationBucket>,
+}
+
+/// Calls longer than half of `upto_us` and not longer than `upto_us`. The shortest bucket is
+/// everything up to 1 µs, the longest everything from 9.5 hours.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DurationBucket {
+    /// Microseconds, a power of two.
+    upto_us: u64,
+    calls: u64,
 }
 
 /// One tool, server, client or outcome.
@@ -179,6 +223,7 @@ impl Adding {
             rejected: self.rejected,
             bytes_in: self.totals.bytes_in,
             bytes_out: self.totals.bytes_out,
+            tokens_out: self.totals.bytes_out / BYTES_OF_A_TOKEN.unsigned_abs(),
             p50_ms: quantile(0.5),
             p95_ms: quantile(0.95),
             p99_ms: quantile(0.99),
@@ -186,12 +231,30 @@ impl Adding {
     }
 }
 
+/// Calls by power of two of their duration.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "bounds are powers of two from 1 to 2^36"
+)]
+fn by_power(durations: &Histogram) -> Vec<DurationBucket> {
+    let mut coarse = durations.clone();
+    coarse.downscale(0);
+    coarse
+        .buckets()
+        .map(|(upto, calls)| DurationBucket {
+            upto_us: upto.round() as u64,
+            calls,
+        })
+        .collect()
+}
+
 /// Sums by name, of the period and of the one before.
 #[derive(Debug, Default)]
-struct Table(HashMap<String, (Adding, u64)>);
+struct Table<'s>(HashMap<&'s str, (Adding, u64)>);
 
-impl Table {
-    fn add(&mut self, name: String, sum: &Sum, is_before: bool) {
+impl<'s> Table<'s> {
+    fn add(&mut self, name: &'s str, sum: &Sum, is_before: bool) {
         let row = self.0.entry(name).or_default();
         if is_before {
             row.1 += sum.totals.calls;
@@ -205,7 +268,7 @@ impl Table {
             .0
             .into_iter()
             .map(|(name, (adding, calls_before))| InsightsRow {
-                name,
+                name: name.to_owned(),
                 measured: adding.measured(),
                 calls_before,
             });
@@ -249,27 +312,17 @@ pub(crate) async fn show_insights(
     QueryParameters(query): QueryParameters<InsightsQuery>,
 ) -> Result<Json<Insights>, ConsoleError> {
     workspace.require(Action::Read)?;
-    let (step, count) = query.period.steps();
-    let end = (state.now().unix_timestamp().div_euclid(step) + 1) * step;
-    let to = Timestamp::from_unix_timestamp(end)
-        .map_err(|error| ConsoleError::internal("end of the period", error))?;
-    let length = Duration::seconds(step * count);
-    let (from, before) = (to - length, to - length * 2);
-    let outcome = match query.outcome.as_deref().map(str::parse::<CallOutcome>) {
-        None => None,
-        Some(Ok(outcome)) => Some(outcome_code(outcome)),
-        Some(Err(_)) => {
-            let text = "Use ok, tool_error, invalid_arguments, upstream_error or internal.";
-            return Err(ConsoleError::invalid("invalid_filter", text).field("outcome"));
-        }
-    };
+    let (step, _) = query.period.steps();
+    let (from, to) = query.period.span(state.now())?;
+    let before = from - (to - from);
+    let outcome = query.outcome_code()?;
     let mut tx = state.store.tenant(workspace.id).await?;
     let slugs: HashMap<ServerId, String> = servers::list(&mut tx)
         .await?
         .into_iter()
         .map(|server| (server.id, server.slug.clone()))
         .collect();
-    let sums = usage::read(&mut tx, query.period.level(), before, to).await?;
+    let sums = read(&mut tx, query.period.level(), before, from, to).await?;
     drop(tx);
     let id_of = |slug: String| {
         slugs
@@ -286,6 +339,34 @@ pub(crate) async fn show_insights(
     Ok(Json(summed(&sums, &filter, &slugs, (from, to, step))))
 }
 
+/// Sums from `before` to `to`. Only from `from` on the steps of the period are needed: whole units of
+/// the next coarser level before that are read as such, which are a fraction of the rows.
+async fn read(
+    tx: &mut TenantTx,
+    level: Level,
+    before: Timestamp,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<Vec<Sum>, ConsoleError> {
+    let (coarse, unit) = match level {
+        Level::Minute => (Level::Hour, 3_600),
+        Level::Hour | Level::Day => (Level::Day, 86_400),
+    };
+    let at = |units: i64| {
+        Timestamp::from_unix_timestamp(units * unit)
+            .map_err(|error| ConsoleError::internal("a unit of the period", error))
+    };
+    let first = at((before.unix_timestamp() + unit - 1).div_euclid(unit))?;
+    let last = at(from.unix_timestamp().div_euclid(unit))?;
+    if level == Level::Day || first >= last {
+        return Ok(usage::read(tx, level, before, to).await?);
+    }
+    let mut sums = usage::read(tx, level, before, first).await?;
+    sums.extend(usage::read(tx, coarse, first, last).await?);
+    sums.extend(usage::read(tx, level, last, to).await?);
+    Ok(sums)
+}
+
 fn summed(
     sums: &[Sum],
     filter: &Filter,
@@ -299,7 +380,14 @@ fn summed(
         steps.insert(at, Adding::default());
         at += step;
     }
-    let mut tables: [Table; 4] = Default::default();
+    // Servers that are gone are shown by their id.
+    let mut gone: HashMap<ServerId, String> = HashMap::new();
+    for id in sums.iter().filter_map(|sum| sum.server) {
+        if !slugs.contains_key(&id) {
+            gone.entry(id).or_insert_with(|| id.to_string());
+        }
+    }
+    let mut tables: [Table<'_>; 4] = Default::default();
     for sum in sums.iter().filter(|sum| filter.wants(sum)) {
         let is_before = sum.at < from;
         if is_before {
@@ -309,15 +397,14 @@ fn summed(
             let begin = sum.at.unix_timestamp().div_euclid(step) * step;
             steps.entry(begin).or_default().add(sum);
         }
-        let server = sum.server.map(|id| {
-            let known = slugs.get(&id).cloned();
-            known.unwrap_or_else(|| id.to_string())
-        });
+        let slug = |id| slugs.get(&id).or_else(|| gone.get(&id));
         let names = [
-            sum.item.clone(),
-            server.unwrap_or_default(),
-            sum.client.clone().unwrap_or_default(),
-            outcome_word(sum.outcome),
+            sum.item.as_str(),
+            sum.server.and_then(slug).map_or("", String::as_str),
+            sum.client.as_deref().unwrap_or_default(),
+            outcome_of(sum.outcome)
+                .unwrap_or(CallOutcome::Internal)
+                .as_str(),
         ];
         for (table, name) in tables.iter_mut().zip(names) {
             table.add(name, sum, is_before);
@@ -336,6 +423,7 @@ fn summed(
                 Some(InsightsStep {
                     at: Timestamp::from_unix_timestamp(at).ok()?,
                     measured: adding.measured(),
+                    durations: by_power(&adding.totals.durations),
                 })
             })
             .collect(),

@@ -276,6 +276,8 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(calls::live::watch_calls))
         .routes(routes!(calls::show_call))
         .routes(routes!(insights::show_insights))
+        .routes(routes!(insights::groups::list_error_causes))
+        .routes(routes!(insights::groups::list_people_use))
         .routes(routes!(calls::list_server_calls));
     // Routes whose body is a document or a file: their own limit replaces that of the whole API.
     let documents = OpenApiRouter::new()

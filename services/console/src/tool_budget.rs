@@ -18,9 +18,9 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Bytes of a definition that make one token. Tokenisers of current models need 3 to 5 bytes for
+/// Bytes of a definition or an answer that make one token. Tokenisers of current models need 3 to 5 bytes for
 /// English text and JSON.
-const BYTES_OF_A_TOKEN: i64 = 4;
+pub(crate) const BYTES_OF_A_TOKEN: i64 = 4;
 
 /// Bytes of the member names of a definition, which stand in every list.
 const MEMBER_NAMES: i64 = 60;

@@ -2,12 +2,20 @@
 
 use http::{Method, StatusCode};
 use portolan_metering::{CallEra, CallerKind, Key, Measures, Pending, Totals};
-use portolan_model::{Timestamp, id::TenantId};
-use portolan_storage::{Reason, platform::usage};
+use portolan_model::{
+    Timestamp,
+    id::{TenantId, UserId},
+    registry::CallOutcome,
+};
+use portolan_storage::{
+    Reason,
+    platform::usage::{self, folds},
+};
 use serde_json::{Value, json};
 use time::Duration;
 
 use crate::{
+    calls::{call, workspace, write},
     console,
     test_service::{Browser, TestService},
 };
@@ -176,4 +184,207 @@ async fn a_filter_narrows_all_parts_and_a_wrong_one_is_named() {
         let refused = ann.call(Method::GET, &path, None).await;
         assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{query}");
     }
+}
+
+/// Rule: METER-3. A bucket holds its upper bound, and leads to its calls.
+#[tokio::test]
+async fn durations_of_a_step_lead_to_their_calls() {
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let tenant = workspace(&ann).await;
+    let now = service.clock.now();
+    let mut logged = Vec::new();
+    for (took_us, calls) in [(16_384, 3), (16_385, 2), (800_000, 1)] {
+        count(
+            &service,
+            now,
+            key(tenant, "get", "Claude", 0),
+            calls,
+            took_us,
+        )
+        .await;
+        for _ in 0..calls {
+            let mut one = call(tenant, now, &format!("took_{took_us}"));
+            one.measures.took_us = took_us;
+            logged.push(one);
+        }
+    }
+    write(&service, &logged).await;
+    let shown = insights(&ann, "?period=1h").await;
+    let step = shown["steps"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        step["durations"],
+        json!([
+            {"upto_us": 16_384, "calls": 3},
+            {"upto_us": 32_768, "calls": 2},
+            {"upto_us": 1_048_576, "calls": 1},
+        ])
+    );
+    let tokens = |part: &Value| part["tokens_out"].as_u64().unwrap();
+    assert_eq!(
+        tokens(&shown["total"]),
+        150,
+        "a quarter of 6 times 100 bytes"
+    );
+    for (query, tool, calls) in [
+        ("longer_ms=8.192&shorter_ms=16.385", "took_16384", 3),
+        ("longer_ms=16.384&shorter_ms=32.769", "took_16385", 2),
+        ("longer_ms=524.288&shorter_ms=1048.577", "took_800000", 1),
+    ] {
+        let path = format!("/workspaces/acme/calls?{query}");
+        let page = ann.call(Method::GET, &path, None).await.json();
+        let items = page["items"].as_array().unwrap();
+        assert_eq!(items.len(), calls, "{query}: {page}");
+        assert!(
+            items.iter().all(|item| item["tool_name"] == tool),
+            "{query}"
+        );
+    }
+}
+
+async fn groups(person: &Browser<'_>, of: &str) -> Vec<Value> {
+    let path = format!("/workspaces/acme/insights/{of}");
+    let answer = person.call(Method::GET, &path, None).await;
+    assert_eq!(answer.status, StatusCode::OK, "{of}: {}", answer.text);
+    let json = answer.json();
+    assert_eq!(json.get("since"), None, "all of it was read");
+    json["items"].as_array().unwrap().clone()
+}
+
+/// Rule: METER-13. A cause has its first failure of the log, and the calls of the period.
+#[tokio::test]
+async fn failures_are_grouped_by_cause() {
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let tenant = workspace(&ann).await;
+    let now = service.clock.now();
+    let long_ago = now - Duration::days(3);
+    folds::prepare(&service.store, long_ago).await.unwrap();
+    let failed = |at, tool: &str, outcome, error: Option<&str>| {
+        let mut call = call(tenant, at, tool);
+        (call.outcome, call.status) = (outcome, None);
+        call.error = error.map(str::to_owned);
+        call
+    };
+    let gone = Some("The API answered 503.");
+    let first = failed(long_ago, "get", CallOutcome::ToolError, gone);
+    let mut many = failed(now - Duration::HOUR, "get", CallOutcome::ToolError, gone);
+    many.weight = 4;
+    let last = failed(now - Duration::MINUTE, "get", CallOutcome::ToolError, gone);
+    let other = failed(now, "get", CallOutcome::UpstreamError, None);
+    let over = failed(long_ago, "put", CallOutcome::Internal, Some("Gone."));
+    let mut foreign = failed(now, "get", CallOutcome::ToolError, gone);
+    foreign.tenant = TenantId::generate();
+    let (first_id, last_id) = (first.id.time().unwrap(), last.id.time().unwrap());
+    let fine = call(tenant, now, "get");
+    write(&service, &[first, many, last, other, over, foreign, fine]).await;
+
+    let causes = groups(&ann, "errors?period=24h").await;
+    let shown: Vec<Value> = causes
+        .iter()
+        .map(|cause| {
+            json!([
+                cause["tool_name"],
+                cause["outcome"],
+                cause["error"],
+                cause["calls"]
+            ])
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            json!(["get", "tool_error", "The API answered 503.", 5]),
+            json!(["get", "upstream_error", null, 1]),
+        ]
+    );
+    let at = |name: &str| {
+        let text = causes[0][name].as_str().unwrap();
+        Timestamp::parse(text, &time::format_description::well_known::Rfc3339).unwrap()
+    };
+    assert!((at("first_at") - first_id).abs() < Duration::MILLISECOND);
+    assert!((at("last_at") - last_id).abs() < Duration::MILLISECOND);
+    assert_eq!(groups(&ann, "errors?period=7d").await.len(), 3);
+    for (query, calls) in [
+        ("tool=put", &[][..]),
+        ("outcome=upstream_error", &[1]),
+        ("server=pets", &[5, 1]),
+        ("server=ships", &[]),
+        ("client=Claude", &[]),
+    ] {
+        let causes = groups(&ann, &format!("errors?period=24h&{query}")).await;
+        let shown = causes.iter().map(|cause| cause["calls"].as_i64().unwrap());
+        assert_eq!(shown.collect::<Vec<_>>(), calls, "{query}");
+    }
+    // The address of the calls behind the first cause.
+    let rfc = |at: Timestamp| {
+        let text = at.format(&time::format_description::well_known::Rfc3339);
+        text.unwrap().replace('+', "%2B")
+    };
+    let (from, to) = (rfc(first_id), rfc(last_id + Duration::MILLISECOND));
+    let error = "The%20API%20answered%20503.";
+    let path = format!(
+        "/workspaces/acme/calls?tool=get&server=pets&outcome=tool_error&error={error}&from={from}&to={to}"
+    );
+    let behind = ann.call(Method::GET, &path, None).await.json();
+    assert_eq!(behind["items"].as_array().unwrap().len(), 3, "{behind}");
+}
+
+/// Rule: METER-7, METER-13. Entries count with their weights; callers that are no people are apart.
+#[tokio::test]
+async fn calls_are_summed_by_person() {
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let tenant = workspace(&ann).await;
+    let me = ann.call(Method::GET, "/me", None).await.json();
+    let user: UserId = me["user"]["id"].as_str().unwrap().parse().unwrap();
+    let now = service.clock.now();
+    let by = |user: Option<UserId>, caller, outcome, weight| {
+        let mut call = call(tenant, now, "get");
+        (call.user, call.caller, call.outcome) = (user, caller, outcome);
+        call.weight = weight;
+        call
+    };
+    let gone = UserId::generate();
+    let calls = [
+        by(Some(user), CallerKind::Person, CallOutcome::Ok, 20),
+        by(Some(user), CallerKind::ApiKey, CallOutcome::ToolError, 1),
+        by(
+            Some(user),
+            CallerKind::Person,
+            CallOutcome::InvalidArguments,
+            2,
+        ),
+        by(Some(gone), CallerKind::Person, CallOutcome::Ok, 3),
+        by(None, CallerKind::Service, CallOutcome::Ok, 1),
+        by(None, CallerKind::Service, CallOutcome::Internal, 1),
+    ];
+    write(&service, &calls).await;
+    let people = groups(&ann, "people?period=1h").await;
+    let shown: Vec<Value> = people
+        .iter()
+        .map(|one| {
+            let names = [
+                "user_id",
+                "caller",
+                "calls",
+                "errors",
+                "rejected",
+                "tokens_out",
+            ];
+            Value::from_iter(names.map(|name| one[name].clone()))
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            json!([user, null, 23, 1, 2, 2_300]),
+            json!([gone, null, 3, 0, 0, 300]),
+            json!([null, "service", 2, 1, 0, 200]),
+        ]
+    );
+    assert!(people[0]["user_name"].is_string(), "{}", people[0]);
+    assert_eq!(people[1].get("user_name"), None, "no member");
+    let only = groups(&ann, "people?period=1h&outcome=internal").await;
+    assert_eq!(only.len(), 1, "{only:?}");
 }
