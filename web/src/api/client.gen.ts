@@ -383,7 +383,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Calls of a workspace, newest first, without arguments and results. */
+        /**
+         * Calls of a workspace, newest first, without arguments and results.
+         * @description With a filter, a page is searched in 200,000 calls. So it may have few items or none, and a
+         *     `next_cursor` that goes on with older calls.
+         */
         get: operations["list_calls"];
         put?: never;
         post?: never;
@@ -599,6 +603,40 @@ export interface paths {
         };
         /** Calls, errors, durations and bytes of a period, with the period before. */
         get: operations["show_insights"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/insights/errors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Failed calls of a period by tool, server and reason, from the log of calls (30 days). */
+        get: operations["list_error_causes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/insights/people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Calls of a period by person, from the log of calls (30 days). */
+        get: operations["list_people_use"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2974,6 +3012,19 @@ export interface components {
             /** @description http(s) address of the document. */
             url: string;
         };
+        /**
+         * @description Calls longer than half of `upto_us` and not longer than `upto_us`. The shortest bucket is
+         *     everything up to 1 µs, the longest everything from 9.5 hours.
+         */
+        DurationBucket: {
+            /** Format: int64 */
+            calls: number;
+            /**
+             * Format: int64
+             * @description Microseconds, a power of two.
+             */
+            upto_us: number;
+        };
         /** @description Bytes in a result. */
         EmbeddedResource: {
             /** @description Base64. */
@@ -3040,6 +3091,46 @@ export interface components {
             field?: string;
             /** @description For people: the fault and the remedy. */
             message: string;
+        };
+        /** @description Failures of a tool for one reason. */
+        ErrorCause: {
+            /**
+             * Format: int64
+             * @description Calls in the period. Estimated where the log has a sample.
+             */
+            calls: number;
+            /** @description The reason, in words of this service. */
+            error?: string;
+            /**
+             * Format: date-time
+             * @description The first one in the log, also before the period.
+             */
+            first_at: string;
+            /**
+             * Format: date-time
+             * @description The last one.
+             */
+            last_at: string;
+            /** @description `tool_error`, `invalid_arguments`, `upstream_error` or `internal`. */
+            outcome: string;
+            /** @description Absent for the try page. */
+            server_slug?: string;
+            /**
+             * Format: int32
+             * @description HTTP status of the API.
+             */
+            status?: number;
+            tool_name: string;
+        };
+        /** @description Failures by cause. */
+        ErrorCauses: {
+            /** @description Most calls first, at most 100. */
+            items: components["schemas"]["ErrorCause"][];
+            /**
+             * Format: date-time
+             * @description Only failures from then on were read: the log has more than 20,000. Absent if all were read.
+             */
+            since?: string;
         };
         /** @description A type of events. */
         EventTypeView: {
@@ -3194,6 +3285,8 @@ export interface components {
              * @description Its beginning.
              */
             at: string;
+            /** @description Calls by duration, shortest first, without empty buckets. */
+            durations: components["schemas"]["DurationBucket"][];
         };
         /** @description A pending invitation. */
         Invitation: {
@@ -3994,6 +4087,12 @@ export interface components {
              * @description Calls that were rejected for their arguments: nothing was sent.
              */
             rejected: number;
+            /**
+             * Format: int64
+             * @description Tokens of answers, estimated: a quarter of the bytes. An answer that has its content as text
+             *     and as structure counts with both.
+             */
+            tokens_out: number;
         };
         /** @description A member. */
         Member: {
@@ -4342,12 +4441,57 @@ export interface components {
              */
             found_at: string;
         };
+        /** @description Calls by person. */
+        PeopleUse: {
+            /** @description Most calls first, at most 100. */
+            items: components["schemas"]["PersonUse"][];
+            /**
+             * Format: date-time
+             * @description Only calls from then on were read: the log has more than 50,000 in the period. Absent if
+             *     all were read.
+             */
+            since?: string;
+        };
         /** @description A person. */
         Person: {
             display_name: string;
             email: string;
             /** @example usr_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
             id: string;
+        };
+        /** @description Calls of one person, or of all callers of a kind that are no people. */
+        PersonUse: {
+            /** @description Of callers that are no people: `service`, `api_key`, `console` or `unknown`. */
+            caller?: string;
+            /**
+             * Format: int64
+             * @description Estimated where the log has a sample.
+             */
+            calls: number;
+            /**
+             * Format: int64
+             * @description Calls that failed: at the API, on the way to it, or here.
+             */
+            errors: number;
+            /**
+             * Format: date-time
+             * @description The last call.
+             */
+            last_at: string;
+            /**
+             * Format: int64
+             * @description Calls that were rejected for their arguments: nothing was sent.
+             */
+            rejected: number;
+            /**
+             * Format: int64
+             * @description Tokens of answers, estimated: a quarter of the bytes.
+             */
+            tokens_out: number;
+            /** @description Absent for callers that are no people. */
+            user_id?: string;
+            /** @description Absent for a person who is no longer a member. */
+            user_name?: string;
         };
         /** @description The document to preview. */
         PreviewRequest: {
@@ -6582,9 +6726,11 @@ export interface operations {
                 cursor?: string;
                 /** @description `session`, `stateless`, `console` or `unknown`. */
                 era?: string;
+                /** @description The reason of the failure, in words of this service. `*` stands for any text. */
+                error?: string;
                 /** @description At this time or later (RFC 3339). */
                 from?: string;
-                /** @description Longer than so many milliseconds. */
+                /** @description Longer than so many milliseconds, in steps of a microsecond. */
                 longer_ms?: number;
                 /**
                  * @description `ok`, `error` (every other one), `tool_error`, `invalid_arguments`, `upstream_error` or
@@ -6593,7 +6739,7 @@ export interface operations {
                 outcome?: string;
                 /** @description Slug of the server. */
                 server?: string;
-                /** @description Shorter than so many milliseconds. */
+                /** @description Shorter than so many milliseconds, in steps of a microsecond. */
                 shorter_ms?: number;
                 /** @description Before this time (RFC 3339). */
                 to?: string;
@@ -6672,11 +6818,13 @@ export interface operations {
                 client?: string;
                 /** @description `session`, `stateless`, `console` or `unknown`. */
                 era?: string;
+                /** @description The reason of the failure, in words of this service. `*` stands for any text. */
+                error?: string;
                 /** @description `csv` or `jsonl`. */
                 format?: "csv" | "jsonl";
                 /** @description At this time or later (RFC 3339). */
                 from?: string;
-                /** @description Longer than so many milliseconds. */
+                /** @description Longer than so many milliseconds, in steps of a microsecond. */
                 longer_ms?: number;
                 /**
                  * @description `ok`, `error` (every other one), `tool_error`, `invalid_arguments`, `upstream_error` or
@@ -6685,7 +6833,7 @@ export interface operations {
                 outcome?: string;
                 /** @description Slug of the server. */
                 server?: string;
-                /** @description Shorter than so many milliseconds. */
+                /** @description Shorter than so many milliseconds, in steps of a microsecond. */
                 shorter_ms?: number;
                 /** @description Before this time (RFC 3339). */
                 to?: string;
@@ -6730,9 +6878,11 @@ export interface operations {
                 client?: string;
                 /** @description `session`, `stateless`, `console` or `unknown`. */
                 era?: string;
+                /** @description The reason of the failure, in words of this service. `*` stands for any text. */
+                error?: string;
                 /** @description At this time or later (RFC 3339). */
                 from?: string;
-                /** @description Longer than so many milliseconds. */
+                /** @description Longer than so many milliseconds, in steps of a microsecond. */
                 longer_ms?: number;
                 /**
                  * @description `ok`, `error` (every other one), `tool_error`, `invalid_arguments`, `upstream_error` or
@@ -6741,7 +6891,7 @@ export interface operations {
                 outcome?: string;
                 /** @description Slug of the server. */
                 server?: string;
-                /** @description Shorter than so many milliseconds. */
+                /** @description Shorter than so many milliseconds, in steps of a microsecond. */
                 shorter_ms?: number;
                 /** @description Before this time (RFC 3339). */
                 to?: string;
@@ -7128,6 +7278,92 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Insights"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_error_causes: {
+        parameters: {
+            query?: {
+                /** @description Of the client with this name. */
+                client?: string;
+                /** @description `ok`, `tool_error`, `invalid_arguments`, `upstream_error` or `internal`. */
+                outcome?: string;
+                /** @description `1h`, `6h`, `24h`, `7d`, `30d` or `90d`. */
+                period?: "1h" | "6h" | "24h" | "7d" | "30d" | "90d";
+                /** @description Through the server with this slug. */
+                server?: string;
+                /** @description Of this tool. */
+                tool?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Failures by cause. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorCauses"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_people_use: {
+        parameters: {
+            query?: {
+                /** @description Of the client with this name. */
+                client?: string;
+                /** @description `ok`, `tool_error`, `invalid_arguments`, `upstream_error` or `internal`. */
+                outcome?: string;
+                /** @description `1h`, `6h`, `24h`, `7d`, `30d` or `90d`. */
+                period?: "1h" | "6h" | "24h" | "7d" | "30d" | "90d";
+                /** @description Through the server with this slug. */
+                server?: string;
+                /** @description Of this tool. */
+                tool?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Calls by person. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PeopleUse"];
                 };
             };
             /** @description A refusal: what is wrong, and what to do. */
