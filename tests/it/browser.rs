@@ -7,8 +7,10 @@ use portolan_tests::{
     behind,
     console::text,
     fixture::FixtureApi,
+    mcp::{LEGACY, McpClient},
     oauth::{OAuthClient, Pkce, REDIRECT_URI},
     person::Person,
+    process::eventually,
     program::{self, OpensBrowser},
     stack::{Stack, repository},
     upstream::{Fixture, Upstream},
@@ -218,6 +220,50 @@ async fn sessions_are_listed_followed_and_ended() -> Result<()> {
     let mut command = script("sessions.mjs", &stack)?;
     command
         .env("SERVER", &published.server_id)
+        .env("EMAIL", &ann.email)
+        .env("PASSWORD", &ann.password);
+    finish(command, &ann).await
+}
+
+/// Rule: METER-1, METER-13. Calls of a client, good, failed and rejected.
+#[tokio::test]
+async fn insights_lead_to_the_calls_behind_them() -> Result<()> {
+    let fixture = FixtureApi::start()?;
+    let stack = Stack::builder().allow_egress(fixture.address()).start()?;
+    let ann = Person::sign_up(&stack, "ann").await?;
+    let published = ann.console().publish_fixture("harbour", &fixture).await?;
+    let client = OAuthClient::register(stack.url(), "Harness").await?;
+    let token = client.authorize(&ann, &published.url).await?.access;
+    let mcp = McpClient::new(&published.url)?.with_token(&token)?;
+    let (session, _) = mcp.initialize(LEGACY).await?;
+    let calls = [
+        ("echo_message", json!({"message": "a call"}), 12),
+        ("broken_answer", json!({}), 4),
+        ("flaky_order", json!({}), 2),
+        ("echo_message", json!({"message": 7}), 3),
+    ];
+    let mut made = 0;
+    for (tool, arguments, times) in calls {
+        for _ in 0..times {
+            let params = json!({"name": tool, "arguments": arguments});
+            session.request("tools/call", params).await?;
+            made += 1;
+        }
+    }
+    let path = "/workspaces/harbour/insights?period=1h";
+    eventually(
+        "all calls are counted",
+        Duration::from_secs(40),
+        async || {
+            let shown = ann.console().get(path).await;
+            shown.is_ok_and(|shown| shown["total"]["calls"] == made)
+        },
+    )
+    .await?;
+    let mut command = script("insights.mjs", &stack)?;
+    command
+        .env("WORKSPACE", "harbour")
+        .env("PERIOD", "1h")
         .env("EMAIL", &ann.email)
         .env("PASSWORD", &ann.password);
     finish(command, &ann).await

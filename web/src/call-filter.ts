@@ -7,6 +7,7 @@ export const filterNames = [
   'client',
   'user',
   'outcome',
+  'error',
   'era',
   'dur',
   'from',
@@ -32,7 +33,8 @@ const words: Partial<Record<FilterName, readonly string[]>> = {
   era: ['session', 'stateless', 'console', 'unknown'],
 };
 
-const duration = /^([<>])(\d+(?:\.\d+)?)(ms|s)?$/;
+/** `>500ms`, `<2s`, or `256ms..512ms`: longer than the first and at most the second. */
+const duration = /^(?:([<>])|(\d+(?:\.\d+)?)(ms|s)?\.\.)(\d+(?:\.\d+)?)(ms|s)?$/;
 const ago = /^(\d+)(m|h|d)$/;
 const units = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
@@ -59,7 +61,7 @@ export function readTyped(typed: string, now: number): Typed {
     const known = words[name as FilterName];
     if (known && !known.includes(value)) return { fault: `${name} is one of ${known.join(', ')}.` };
     if (name === 'dur' && !duration.test(value)) {
-      return { fault: 'Write a duration as dur:>500ms or dur:<2s.' };
+      return { fault: 'Write a duration as dur:>500ms, dur:<2s or dur:250ms..500ms.' };
     }
     if (name === 'from' || name === 'to') {
       const at = time(value, now);
@@ -72,15 +74,17 @@ export function readTyped(typed: string, now: number): Typed {
   return { filter };
 }
 
+/** Milliseconds with at most three digits after the point: the service counts microseconds. */
+const millis = (size: string | undefined, unit: string | undefined, more = 0) =>
+  Math.round(Number(size) * (unit === 's' ? 1_000_000 : 1000) + more) / 1000;
+
 /** The filter as the API takes it. */
 export function asQuery({ dur, ...rest }: CallFilter) {
-  const [, sign, size, unit] = (dur && duration.exec(dur)) || [];
-  const millis = Math.round(Number(size) * (unit === 's' ? 1000 : 1));
-  return {
-    ...rest,
-    ...(sign === '>' && { longer_ms: millis }),
-    ...(sign === '<' && { shorter_ms: millis }),
-  };
+  const [found, sign, low, lowUnit, size, unit] = (dur && duration.exec(dur)) || [];
+  if (!found) return rest;
+  if (sign === '>') return { ...rest, longer_ms: millis(size, unit) };
+  if (sign === '<') return { ...rest, shorter_ms: millis(size, unit) };
+  return { ...rest, longer_ms: millis(low, lowUnit), shorter_ms: millis(size, unit, 1) };
 }
 
 /** The same as a query string, for links that leave the router. */

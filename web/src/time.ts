@@ -36,3 +36,15 @@ export function formatBytes(bytes: number): string {
   const value = bytes / 1000 ** power;
   return `${value.toFixed(power === 0 || value >= 100 ? 0 : 1)} ${units[power]}`;
 }
+
+/** `16 ms` from microseconds: two or three digits, for bounds of a scale. */
+export function formatMicros(micros: number): string {
+  const [value, unit] =
+    micros < 1000 ? [micros, 'µs'] : micros < 1_000_000 ? [micros / 1000, 'ms'] : [micros / 1_000_000, 's'];
+  return `${value < 10 ? Math.round(value * 10) / 10 : Math.round(value)} ${unit}`;
+}
+
+const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+
+/** `1.2M`: an estimate has no more digits than it knows. */
+export const formatTokens = (tokens: number) => compact.format(tokens);

@@ -60,11 +60,25 @@ test('what is typed becomes filters, and a fault is named', () => {
     },
   });
   expect(readTyped('get_port', now)).toEqual({ filter: { tool: 'get_port' } });
-  for (const wrong of ['toll:x', 'outcome:bad', 'era:bronze', 'dur:500', 'from:soon']) {
+  for (const wrong of [
+    'toll:x',
+    'outcome:bad',
+    'era:bronze',
+    'dur:500',
+    'dur:1s..',
+    'dur:>1s..2s',
+    'from:soon',
+  ]) {
     expect(readTyped(wrong, now), wrong).toHaveProperty('fault');
   }
   expect(asQuery({ tool: 'x', dur: '>1.5s' })).toEqual({ tool: 'x', longer_ms: 1500 });
   expect(asQuery({ dur: '<200ms' })).toEqual({ shorter_ms: 200 });
+  // A range has its upper bound, as a bucket of durations has.
+  expect(asQuery({ dur: '8.192ms..16.384ms' })).toEqual({ longer_ms: 8.192, shorter_ms: 16.385 });
+  expect(asQuery({ dur: '500ms..1.5s' })).toEqual({ longer_ms: 500, shorter_ms: 1500.001 });
+  expect(readTyped('error:"The API answered 503." dur:1s..2s', now)).toEqual({
+    filter: { error: 'The API answered 503.', dur: '1s..2s' },
+  });
 });
 
 test('a filter stands in the address as a chip, and is removed by it', async () => {
@@ -95,4 +109,22 @@ test('a call leads to its page with cause, client, times and trace', async () =>
   for (const text of ['API key', 'Claude 2.1', '2025-11-25', '40 µs', '9 ms', '3 ms', 'ab'.repeat(16)]) {
     expect(screen.getByText(text), text).toBeTruthy();
   }
+}, 40_000);
+
+test('a search that found nothing yet goes on with older calls', async () => {
+  let asked = 0;
+  const pages = [{ items: [], next_cursor: 'older' }, { items: [call] }];
+  serve({
+    ...answers,
+    [`GET ${base}/calls`]: () => {
+      const body = pages[Math.min(asked, 1)];
+      asked += 1;
+      return { body };
+    },
+  });
+  open('/w/harbour/calls?tool=rare');
+  const user = userEvent.setup();
+  await screen.findByText(/Older ones are not searched yet/, {}, patient);
+  await user.click(screen.getByRole('button', { name: 'Search older calls' }));
+  expect(await screen.findByRole('link', { name: 'get_port' }, patient)).toBeTruthy();
 }, 40_000);

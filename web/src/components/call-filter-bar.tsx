@@ -37,7 +37,7 @@ export function CallFilterBar({
     <form onSubmit={add} className={classes.bar} aria-label="Filter calls">
       <TextInput
         label="Filter"
-        description="tool: server: client: user: outcome: era: dur:> from: to:"
+        description="tool: server: client: user: outcome: error: era: dur:> from: to:"
         placeholder="outcome:error dur:>500ms from:1h"
         value={typed}
         error={fault}

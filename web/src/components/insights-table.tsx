@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import type { InsightsFilter, InsightsRow, Period } from '../api/insights';
 import { outcomes } from '../outcomes';
-import { formatBytes, formatDuration } from '../time';
+import { formatBytes, formatDuration, formatTokens } from '../time';
 import { changeOf } from './insights-tiles';
 import { Panel } from './page';
 import { cell, Table, useShown } from './table';
@@ -104,6 +104,7 @@ export function InsightsTable({
             </td>
             <td data-align="right" data-label="Answers">
               {formatBytes(row.bytes_out)}
+              <div className={cell.sub}>about {formatTokens(row.tokens_out)} tokens</div>
             </td>
           </tr>
         ))}

@@ -1,5 +1,5 @@
 import type { Insights } from '../api/insights';
-import { formatBytes, formatDuration } from '../time';
+import { formatBytes, formatDuration, formatTokens } from '../time';
 import classes from './insights-tiles.module.css';
 
 /** `+12 %` against the period before; nothing where there was none. */
@@ -29,7 +29,12 @@ export function InsightsTiles({ insights: { total, before } }: { insights: Insig
     { name: '50 % within', value: millis(total.p50_ms), was: millis(before.p50_ms) },
     { name: '95 % within', value: millis(total.p95_ms), was: millis(before.p95_ms) },
     { name: '99 % within', value: millis(total.p99_ms), was: millis(before.p99_ms) },
-    { name: 'Answers', value: formatBytes(total.bytes_out), was: formatBytes(before.bytes_out) },
+    {
+      name: 'Answers',
+      value: formatBytes(total.bytes_out),
+      was: formatBytes(before.bytes_out),
+      change: `about ${formatTokens(total.tokens_out)} tokens`,
+    },
   ];
   return (
     <dl className={classes.tiles}>

@@ -56,14 +56,16 @@ export function useShown<T>(items: T[]): { shown: T[]; more: ReactNode } {
 
 export function LoadMore({
   query,
+  label = 'Show older',
 }: {
+  label?: string;
   query: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown };
 }) {
   if (!query.hasNextPage) return null;
   return (
     <div className={classes.more}>
       <Button variant="subtle" loading={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-        Show older
+        {label}
       </Button>
     </div>
   );

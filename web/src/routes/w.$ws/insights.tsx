@@ -2,11 +2,22 @@ import { Button, Pill, SegmentedControl } from '@mantine/core';
 import { IconChartBar } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { createFileRoute } from '@tanstack/react-router';
-import { type Insights, type InsightsFilter, insightsQuery, type Period, periods } from '../../api/insights';
+import {
+  errorCausesQuery,
+  type Insights,
+  type InsightsFilter,
+  insightsQuery,
+  type Period,
+  peopleUseQuery,
+  periods,
+} from '../../api/insights';
+import { ErrorsByCause } from '../../components/error-causes';
 import { DurationsChart, StepsChart } from '../../components/insights-charts';
 import { InsightsTable } from '../../components/insights-table';
 import { InsightsTiles } from '../../components/insights-tiles';
+import { LatencyHeatMap } from '../../components/latency-heat-map';
 import { Empty, Loaded, Page, Panel } from '../../components/page';
+import { CallsByPerson } from '../../components/people-use';
 import { TableBar } from '../../components/table';
 import { text } from '../../search';
 import { useSession } from '../../session';
@@ -38,7 +49,7 @@ function InsightsPage() {
   const go = (search: Search) => void navigate({ search, replace: true, resetScroll: false });
   const narrowed = names.filter((name) => filter[name]);
   return (
-    <Page title="Insights" help="console#insights" lede="Exact counts of all calls, with the period before.">
+    <Page title="Insights" help="console#insights" lede="All calls of a period, with the period before.">
       <TableBar>
         <SegmentedControl
           aria-label="Period"
@@ -99,10 +110,29 @@ function Shown({ insights, period, filter }: { insights: Insights; period: Perio
       >
         <DurationsChart insights={insights} />
       </Panel>
+      <LatencyHeatMap insights={insights} ws={workspace.slug} filter={filter} />
+      <Errors ws={workspace.slug} period={period} filter={filter} />
       <InsightsTable {...common} title="Tools" dimension="tool" rows={insights.tools} />
       <InsightsTable {...common} title="Servers" dimension="server" rows={insights.servers} />
       <InsightsTable {...common} title="Clients" dimension="client" rows={insights.clients} />
       <InsightsTable {...common} title="Outcomes" dimension="outcome" rows={insights.outcomes} />
+      <People ws={workspace.slug} period={period} filter={filter} from={insights.from} />
     </>
   );
+}
+
+interface Asked {
+  ws: string;
+  period: Period;
+  filter: InsightsFilter;
+}
+
+function Errors({ ws, period, filter }: Asked) {
+  const causes = useQuery(errorCausesQuery(ws, period, filter));
+  return <ErrorsByCause causes={causes} ws={ws} client={filter.client} />;
+}
+
+function People({ ws, period, filter, from }: Asked & { from: string }) {
+  const people = useQuery(peopleUseQuery(ws, period, filter));
+  return <CallsByPerson people={people} ws={ws} filter={filter} from={from} />;
 }

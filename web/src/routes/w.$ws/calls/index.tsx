@@ -35,6 +35,12 @@ function useLive(path: string, on: boolean, opened: () => void): CallLog[] {
   return calls;
 }
 
+function nothing(filtered: boolean, more: boolean): string {
+  if (more) return 'None of the newest calls fits these filters. Older ones are not searched yet.';
+  if (filtered) return 'No call of the kept days fits these filters.';
+  return 'Publish a server and connect a client. Its calls appear here.';
+}
+
 /** The newest first, each once: the list and what came since. */
 function merged(live: CallLog[], listed: CallLog[]): CallLog[] {
   const known = new Map([...live, ...listed].map((call) => [call.id, call]));
@@ -96,11 +102,12 @@ function CallsPage() {
             );
             if (items.length === 0) {
               return (
-                <Empty icon={<IconActivity size={24} />} title={filtered ? 'No matches' : 'No calls yet'}>
-                  {filtered
-                    ? 'No call of the kept days fits these filters.'
-                    : 'Publish a server and connect a client. Its calls appear here.'}
-                </Empty>
+                <>
+                  <Empty icon={<IconActivity size={24} />} title={filtered ? 'No matches' : 'No calls yet'}>
+                    {nothing(filtered, calls.hasNextPage)}
+                  </Empty>
+                  <LoadMore query={calls} label="Search older calls" />
+                </>
               );
             }
             return (

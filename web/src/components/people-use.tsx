@@ -1,0 +1,121 @@
+import type { UseQueryResult } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { InsightsFilter, PeopleUse, PersonUse } from '../api/insights';
+import type { CallFilter } from '../call-filter';
+import { formatDateTime, formatTokens } from '../time';
+import { Ago } from './ago';
+import { Loaded, Panel } from './page';
+import { cell, Table, useShown } from './table';
+
+const kinds: Record<string, string> = {
+  service: 'Service accounts',
+  api_key: 'API keys of service accounts',
+  console: 'Try page',
+};
+
+/** The filter of the calls of a person. */
+function behindPerson(
+  user: string,
+  { tool, server, client, outcome }: InsightsFilter,
+  from: string,
+): CallFilter {
+  return {
+    ...(tool && { tool }),
+    ...(server && { server }),
+    ...(client && { client }),
+    user,
+    ...(outcome && { outcome }),
+    from,
+  };
+}
+
+/** Calls of each person, from the log of calls. */
+export function CallsByPerson({
+  people,
+  ws,
+  filter,
+  from,
+}: {
+  people: UseQueryResult<PeopleUse>;
+  ws: string;
+  filter: InsightsFilter;
+  from: string;
+}) {
+  const since = people.data?.since;
+  const note = since
+    ? `Calls since ${formatDateTime(since)}: the log has too many older ones.`
+    : 'From the log of calls, which has 30 days.';
+  return (
+    <Panel title="People" note={note} flush>
+      <Loaded query={people} lines={4}>
+        {({ items }) => <People items={items} ws={ws} filter={filter} from={since ?? from} />}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function People({
+  items,
+  ws,
+  filter,
+  from,
+}: {
+  items: PersonUse[];
+  ws: string;
+  filter: InsightsFilter;
+  from: string;
+}) {
+  const { shown, more } = useShown(items);
+  const nameOf = (person: PersonUse) =>
+    person.user_id
+      ? (person.user_name ?? 'A former member')
+      : (kinds[person.caller ?? ''] ?? 'Unknown callers');
+  return (
+    <>
+      <Table
+        label="People"
+        head={
+          <>
+            <th>Person</th>
+            <th data-align="right">Calls</th>
+            <th data-align="right">Errors</th>
+            <th data-align="right">Tokens, about</th>
+            <th data-align="right">Last call</th>
+          </>
+        }
+      >
+        {shown.map((person) => (
+          <tr key={person.user_id ?? person.caller}>
+            <td data-wide>
+              {person.user_id ? (
+                <Link
+                  className={cell.main}
+                  to="/w/$ws/calls"
+                  params={{ ws }}
+                  search={behindPerson(person.user_id, filter, from)}
+                >
+                  {nameOf(person)}
+                </Link>
+              ) : (
+                nameOf(person)
+              )}
+            </td>
+            <td data-align="right" data-label="Calls">
+              {person.calls.toLocaleString()}
+            </td>
+            <td data-align="right" data-label="Errors">
+              {person.errors.toLocaleString()}
+            </td>
+            <td data-align="right" data-label="Tokens, about">
+              {formatTokens(person.tokens_out)}
+            </td>
+            <td data-align="right" data-label="Last call">
+              <Ago at={person.last_at} />
+            </td>
+          </tr>
+        ))}
+      </Table>
+      {more}
+    </>
+  );
+}
