@@ -218,10 +218,10 @@ fn record(meter: &Meter, is_over: &AtomicBool, begun: Instant, seconds: u64) -> 
 }
 
 /// The database of the process, as another process of the service would open it.
-async fn open(socket: &Path) -> Result<Store> {
+pub(crate) async fn open(socket: &Path) -> Result<Store> {
     let folder = socket.to_str().context("a path of text")?;
     let config = StorageConfig {
-        url: format!("postgres://portolan@localhost/portolan_dev?host={folder}").into(),
+        url: format!("postgres://portolan_dev@localhost/portolan?host={folder}").into(),
         max_connections: 4,
         acquire_timeout_ms: 5_000,
     };
