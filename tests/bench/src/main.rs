@@ -15,6 +15,8 @@
 //! - `connect`: the start of `portolan connect` and its memory, beside `mcp-remote`.
 //! - `metering`: what Postgres takes at 2,000 calls/s, whether counts are the calls at 10,000/s, and the
 //!   meter's part of a call.
+//! - `insights`: a workspace with a million and with ten million calls: its size on disk, the time of its
+//!   pages and of the daily fold. Only by its name.
 //! - `nodes`: the same call with its session in Redis, and in the era without sessions; with many connections, and with one.
 //! - `rates`: calls a second and their p99 at 64 connections; beside a workspace at fifty times its
 //!   limit; and through each balancer.
@@ -45,6 +47,7 @@ mod calls;
 mod connecting;
 mod figure;
 mod grants;
+mod insights;
 mod issuer;
 mod load;
 mod logins;
@@ -95,6 +98,12 @@ struct Arguments {
     /// Minutes of the soak.
     #[arg(long, default_value_t = 60)]
     minutes: u32,
+    /// Calls in the workspaces of the scene `insights`.
+    #[arg(long, value_delimiter = ',', default_values_t = [1_000_000, 10_000_000])]
+    history: Vec<u64>,
+    /// The scene `insights` ends with the browser test of its page, on each workspace.
+    #[arg(long)]
+    look: bool,
     /// Ends with an error if a bar is not held.
     #[arg(long)]
     strict: bool,
@@ -117,6 +126,8 @@ enum SceneName {
     Recovery,
     Grants,
     Logins,
+    /// Ten million calls, and only where it is asked for.
+    Insights,
     /// An hour, and only where it is asked for.
     Soak,
 }
@@ -207,6 +218,10 @@ async fn measure(arguments: &Arguments) -> Result<bool> {
     if wants(SceneName::Metering) {
         let measured = metering::measure(arguments, api.address, &mut table).await;
         measured.context("the scene `metering` ended early")?;
+    }
+    if arguments.only.contains(&SceneName::Insights) {
+        let measured = insights::measure(arguments, api.address, &mut table).await;
+        measured.context("the scene `insights` ended early")?;
     }
     let needs_nodes = [
         SceneName::Nodes,

@@ -105,6 +105,18 @@ impl Alone {
         self.stack.data().join("postgres/socket")
     }
 
+    /// Sends the process a signal by name.
+    pub(crate) fn signal(&mut self, name: &str) -> Result<()> {
+        self.stack.process().signal(name)
+    }
+
+    /// A statement of the owner of its tables, past the service.
+    pub(crate) async fn owner_sql(&self) -> Result<Sql> {
+        let mut sql = Sql::connect(&self.postgres(), "postgres", "portolan").await?;
+        sql.ask("reset role").await?;
+        Ok(sql)
+    }
+
     /// A query of its tables, past the service.
     pub(crate) async fn sql(&self) -> Result<Sql> {
         Sql::connect(&self.postgres(), "portolan_dev", "portolan").await
