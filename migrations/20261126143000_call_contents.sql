@@ -4,7 +4,7 @@ alter table servers
   add column capture_percent smallint check (capture_percent between 1 and 99),
   add column capture_days smallint not null default 7 check (capture_days between 1 and 30),
   add constraint servers_capture_percent check ((capture = 'sample') = (capture_percent is not null));
-comment on column servers.capture is 'Of which calls arguments and answers are kept. metadata: of none.';
+comment on column servers.capture is 'The calls whose arguments and answers are kept. metadata: none.';
 comment on column servers.capture_percent is 'The share of a sample.';
 comment on column servers.capture_days is 'For how many days content is kept.';
 

@@ -3,7 +3,7 @@ export interface DiffLine {
   text: string;
 }
 
-/** Most lines of which the longest common part is looked for: time and memory grow with their product. */
+/** Most lines that are compared in full: time and memory grow with the product of both sides. */
 const most = 2_000;
 
 /** Lines of two texts, those that differ marked, by their longest common subsequence. */

@@ -1,4 +1,4 @@
-//! What is kept of the arguments and results of calls (`docs/design/capture.md`).
+//! The kept part of arguments and answers of calls (`docs/design/capture.md`).
 
 use portolan_model::registry::CallOutcome;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub const TAKEN: usize = KEPT + 32 * 1024;
 /// Days for which content may be kept.
 pub const DAYS: std::ops::RangeInclusive<i16> = 1..=30;
 
-/// Of which calls of a server the arguments and results are kept (CAPTURE-1).
+/// The calls of a server whose arguments and answers are kept (CAPTURE-1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CapturePolicy {
     /// Of none.

@@ -7,7 +7,7 @@ use std::{borrow::Cow, sync::LazyLock};
 
 use regex::{Captures, Regex};
 
-/// What stands in the place of a secret.
+/// The text in the place of a secret.
 pub const MASK: &str = "••••";
 
 /// Characters without a space from which on a text is data: Base64 may have anything inside.
@@ -74,7 +74,7 @@ pub(crate) fn masked<'t>(text: &'t str, keep: usize, found: &mut u32) -> Cow<'t,
     }
 }
 
-/// What stands in the place of a match; `None` if it only looks like one.
+/// The replacement of a match; `None` if it only looks like a secret.
 fn replacement(captures: &Captures<'_>) -> Option<String> {
     let text = |name| captures.name(name).map(|found| found.as_str());
     if let Some(before) = text("url") {
@@ -101,7 +101,7 @@ fn replacement(captures: &Captures<'_>) -> Option<String> {
     Some(MASK.to_owned())
 }
 
-/// What a name says of the values below it.
+/// The meaning of a name for the values below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hides {
     /// Texts are secrets. Numbers are counts.
@@ -110,7 +110,7 @@ pub(crate) enum Hides {
     Everything,
 }
 
-/// What the name of a member says of its value; `None` for an ordinary name.
+/// The meaning of a member's name for its value; `None` for an ordinary name.
 pub(crate) fn name_of(name: &str) -> Option<Hides> {
     const SECRET: [&str; 11] = [
         "password",

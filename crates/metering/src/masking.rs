@@ -75,7 +75,7 @@ struct JsonMasker<'t, 'n> {
     out: String,
     /// One for each open object and array.
     above: Vec<Enclosing>,
-    /// What the name before the next value says.
+    /// The meaning of the name before the next value.
     named: Option<Hides>,
     /// The next value may name the value beside it.
     is_label: bool,
@@ -83,9 +83,9 @@ struct JsonMasker<'t, 'n> {
 
 /// An open object or array.
 struct Enclosing {
-    /// What the names above say of the values here.
+    /// The meaning of the names above for the values here.
     hides: Option<Hides>,
-    /// What a member such as `name` says of the member `value` beside it.
+    /// The meaning of a member such as `name` for the member `value` beside it.
     label: Option<Hides>,
 }
 
@@ -127,7 +127,7 @@ impl JsonMasker<'_, '_> {
         self.is_label = false;
     }
 
-    /// Learns what a name says of the next value.
+    /// Notes the meaning of a name for the next value.
     fn name(&mut self, name: &str) {
         let is = |words: &[&str]| words.iter().any(|word| name.eq_ignore_ascii_case(word));
         self.named = name_of(name);

@@ -1,4 +1,4 @@
-//! Of which calls of a server arguments and answers are kept (CAPTURE-1, CAPTURE-6).
+//! The calls of a server whose arguments and answers are kept (CAPTURE-1, CAPTURE-6).
 
 use axum::{Json, extract::State};
 use portolan_metering::{CapturePolicy, capture::DAYS};
@@ -28,7 +28,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Of which calls content is kept.
+/// The calls whose content is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CapturePolicyName {

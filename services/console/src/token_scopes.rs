@@ -49,7 +49,7 @@ const NOUNS: &[(&str, Option<ApiScope>, Option<ApiScope>)] = &[
     ("/servers", Some(RegistryRead), Some(RegistryWrite)),
     ("/servers/check", None, Some(RegistryRead)),
     ("/servers/{id}/calls", Some(CallsRead), None),
-    // People decide of which calls content is kept, and people alone see it (CAPTURE-8).
+    // People decide whether content is kept, and people alone see it (CAPTURE-8).
     ("/servers/{id}/capture", Some(RegistryRead), None),
     ("/calls", Some(CallsRead), None),
     // A view is of a person at the console.

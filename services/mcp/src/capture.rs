@@ -30,7 +30,7 @@ use crate::instruments;
 /// Content that waits to be written on a node, in KiB. Beyond, calls are logged without it.
 const WAITING_KIB: usize = 32 * 1024;
 
-/// Of which calls of a server content is kept, with the key that it is sealed under.
+/// The capture policy of a server, with the key that content is sealed under.
 #[derive(Debug)]
 pub(crate) struct Capture {
     policy: CapturePolicy,

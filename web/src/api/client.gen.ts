@@ -2676,7 +2676,7 @@ export interface components {
             text: string;
         };
         /**
-         * @description Of which calls content is kept.
+         * @description The calls whose content is kept.
          * @enum {string}
          */
         CapturePolicyName: "metadata" | "errors" | "sample" | "all";

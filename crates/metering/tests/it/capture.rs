@@ -111,7 +111,7 @@ fn ordinary_content_is_kept_as_it_came() {
     }
 }
 
-/// Rule: CAPTURE-3. What a cut halves is not kept.
+/// Rule: CAPTURE-3. Half of a secret is not kept.
 #[test]
 fn a_cut_keeps_a_bounded_part_and_no_half_of_a_secret() {
     let places = (KEPT - 300..KEPT + 40).step_by(61);

@@ -132,7 +132,7 @@ pub async fn find(
     }))
 }
 
-/// Of which calls of a server content is kept, as it stands in its row.
+/// The capture policy of a server, as it stands in its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureRow {
     /// The word of the policy.

@@ -15,7 +15,7 @@ pub struct CallView {
     pub id: CallViewId,
     /// The person who saved it.
     pub user: UserId,
-    /// What the person calls it: unique for the person.
+    /// Its name, unique for the person.
     pub name: String,
     /// The filters, by name.
     pub filter: Value,

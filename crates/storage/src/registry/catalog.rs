@@ -52,11 +52,11 @@ pub struct PublishedServer {
     pub resources: Vec<resources::Published>,
     /// The sources of all of them.
     pub sources: BTreeMap<SourceId, PublishedSource>,
-    /// Of which calls content is kept; `None`: of none.
+    /// The calls whose content is kept; `None`: no call.
     pub capture: Option<PublishedCapture>,
 }
 
-/// Of which calls of a server content is kept, with the data key for it.
+/// The capture policy of a server, with the data key for it.
 #[derive(Debug, Clone)]
 pub struct PublishedCapture {
     /// Policy and days.

@@ -118,7 +118,7 @@ pub(crate) struct Server {
     pub(crate) calls: LimitKey,
     /// The limits of the tenant.
     pub(crate) limits: TenantLimits,
-    /// Of which calls content is kept; `None`: of none.
+    /// The calls whose content is kept; `None`: no call.
     pub(crate) capture: Option<Arc<Capture>>,
     pub(crate) page_size: usize,
     pages: [OnceLock<Pages>; Revision::ALL.len()],

@@ -20,7 +20,7 @@ const policies: { value: Policy; label: string }[] = [
   { value: 'all', label: 'All calls' },
 ];
 
-/** Of which calls of the server arguments and answers are kept. */
+/** The calls of the server whose arguments and answers are kept. */
 export function ServerCaptureSettings({ server }: { server: string }) {
   const { workspace } = useSession();
   const capture = useQuery(captureQuery(workspace.slug, server));
