@@ -208,6 +208,21 @@ async fn the_playground_answers_what_a_server_asks() -> Result<()> {
     finish(command, &ann).await
 }
 
+/// Rule: CAPTURE-8, CAPTURE-9.
+#[tokio::test]
+async fn captured_content_is_revealed_replayed_and_audited() -> Result<()> {
+    let fixture = FixtureApi::start()?;
+    let stack = Stack::builder().allow_egress(fixture.address()).start()?;
+    let ann = Person::sign_up(&stack, "ann").await?;
+    let published = ann.console().publish_fixture("harbour", &fixture).await?;
+    let mut command = script("captured_content.mjs", &stack)?;
+    command
+        .env("SERVER", &published.server_id)
+        .env("EMAIL", &ann.email)
+        .env("PASSWORD", &ann.password);
+    finish(command, &ann).await
+}
+
 /// Rule: PLAY-8, PLAY-9.
 #[tokio::test]
 async fn sessions_are_listed_followed_and_ended() -> Result<()> {

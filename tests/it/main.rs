@@ -7,6 +7,7 @@ mod attack_cases;
 mod authorities;
 mod bridge;
 mod browser;
+mod capture;
 mod chaos;
 mod checker;
 mod citations;

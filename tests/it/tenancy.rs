@@ -44,6 +44,10 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         (Method::GET, "/insights".to_owned()),
         (Method::GET, "/calls/live".to_owned()),
         (Method::GET, format!("/calls/call_{}", "0".repeat(32))),
+        (
+            Method::POST,
+            format!("/calls/call_{}/reveal", "0".repeat(32)),
+        ),
         (Method::GET, "/search?q=a".to_owned()),
         (Method::POST, "/servers/check".to_owned()),
         (Method::GET, "/audit".to_owned()),
@@ -94,6 +98,9 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
             (Method::POST, "/pause"),
             (Method::GET, "/connection"),
             (Method::GET, "/calls"),
+            (Method::GET, "/capture"),
+            (Method::PUT, "/capture"),
+            (Method::DELETE, "/capture/content"),
             (Method::GET, "/saved-calls"),
             (Method::POST, "/saved-calls"),
         ] {
@@ -133,6 +140,7 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         }
         ("PUT", "credential") => json!({"kind": "bearer", "token": "x"}),
         ("PUT", "tools") => json!({"tools": []}),
+        ("PUT", "capture") => json!({"policy": "all", "days": 7}),
         ("PUT", "default-server") => json!({"server_id": server}),
         ("PUT", "definition") => {
             json!({"name": "x", "description": "x", "method": "GET", "path": "/x"})

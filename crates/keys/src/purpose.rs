@@ -34,10 +34,12 @@ pub enum Purpose {
     IdempotentAnswer,
     /// Links to the page where a person connects an account at another service (MCP-EL-11).
     ConnectLink,
+    /// Arguments and results of calls, at rest (CAPTURE-5).
+    CallContent,
 }
 
 impl Purpose {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Credential,
         Self::SigningKey,
         Self::MailCode,
@@ -53,6 +55,7 @@ impl Purpose {
         Self::SignInStep,
         Self::IdempotentAnswer,
         Self::ConnectLink,
+        Self::CallContent,
     ];
 
     pub(crate) const fn label(self) -> &'static str {
@@ -72,6 +75,7 @@ impl Purpose {
             Self::SignInStep => "sign-in-step",
             Self::IdempotentAnswer => "idempotent-answer",
             Self::ConnectLink => "connect-link",
+            Self::CallContent => "call-content",
         }
     }
 

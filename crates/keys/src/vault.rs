@@ -94,6 +94,30 @@ impl DataKey {
     }
 }
 
+impl DataKey {
+    /// Seals the content of a call (CAPTURE-5); `call` names tenant and call.
+    pub fn seal_content(&self, call: &[u8], plaintext: &[u8]) -> Result<Vec<u8>, KeysError> {
+        let place = bound(b"call-content", call);
+        self.0.seal(Purpose::CallContent, plaintext, &place)
+    }
+
+    /// Opens what was sealed for the same call.
+    pub fn open_content(
+        &self,
+        call: &[u8],
+        sealed: &[u8],
+        now: OffsetDateTime,
+    ) -> Result<Secret<Vec<u8>>, OpenError> {
+        let place = bound(b"call-content", call);
+        self.0.open(Purpose::CallContent, sealed, &place, now)
+    }
+}
+
+/// Where the content of a call is kept (UUIDs): bound into its seal.
+pub fn content_place(tenant: [u8; 16], call: [u8; 16]) -> Vec<u8> {
+    [&tenant[..], &call[..]].concat()
+}
+
 /// Where a source's credential is kept (UUIDs and version): bound into its seal.
 pub fn credential_place(tenant: [u8; 16], source: [u8; 16], version: i32) -> Vec<u8> {
     [&tenant[..], &source[..], &version.to_be_bytes()[..]].concat()

@@ -12,18 +12,24 @@
 //! | [`meter`] | the counts of a running node |
 //! | [`pending`] | drained counts until they are written |
 //! | [`budget`] | which calls the log keeps |
+//! | [`capture`] | which arguments and results are kept, and how much of them |
+//! | [`masking`], [`detectors`] | texts without secrets and personal data |
 //! | [`config`] | the settings |
 
 pub mod budget;
+pub mod capture;
 pub mod config;
+pub mod detectors;
 pub mod histogram;
 pub mod key;
+pub mod masking;
 pub mod meter;
 pub mod pending;
 pub mod rollup;
 pub mod totals;
 
 pub use budget::Budget;
+pub use capture::{CallContent, CapturePolicy, Captured};
 pub use config::MeteringConfig;
 pub use histogram::Histogram;
 pub use key::{CallEra, CallerKind, Key};

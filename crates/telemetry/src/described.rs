@@ -181,6 +181,11 @@ pub const METRICS: &[Metric] = &[
         "Entries of the call log that were dropped",
     ),
     metric(
+        "mcp_call_content_dropped_total",
+        MetricKind::CounterFromZero,
+        "Calls whose arguments and answer were not kept although the policy of their server wants them",
+    ),
+    metric(
         "mcp_counts_waiting",
         MetricKind::GaugeFromZero,
         "Rows of counts of calls that this node has not written yet",

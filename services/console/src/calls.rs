@@ -1,7 +1,8 @@
-//! The log of tool calls: pages, one call, an export, and a live view.
+//! The log of tool calls: pages, one call, its content, an export, and a live view.
 
 pub mod export;
 pub mod live;
+pub mod reveal;
 
 use std::collections::HashMap;
 
@@ -17,7 +18,10 @@ use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
     Reason,
     accounts::members,
-    platform::calls::{self, Entry, Wanted},
+    platform::{
+        call_contents,
+        calls::{self, Entry, Wanted},
+    },
 };
 use serde::{Deserialize, Serialize};
 use time::{OffsetDateTime, UtcOffset, format_description::well_known::Rfc3339};
@@ -325,6 +329,14 @@ pub struct CallDetail {
     node: Option<String>,
     /// How many calls the entry stands for: more than 1 in a sample.
     weight: i32,
+    /// Until when its arguments and answer are kept. Absent if nothing is kept, and for members who
+    /// may not see it.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        with = "time::serde::rfc3339::option"
+    )]
+    #[schema(nullable = false)]
+    content_until: Option<OffsetDateTime>,
 }
 
 /// Where the time of a call went, in microseconds. Zero where it was not measured.
@@ -372,6 +384,7 @@ impl CallDetail {
             trace_id: entry.trace.as_deref().map(hex),
             node: entry.node,
             weight: entry.weight,
+            content_until: None,
         }
     }
 }
@@ -392,8 +405,17 @@ pub(crate) async fn show_call(
     workspace.require(Action::Read)?;
     let mut tx = state.store.tenant(workspace.id).await?;
     let entry = calls::find(&mut tx, id).await?;
-    drop(tx);
     let entry = entry.ok_or_else(|| ConsoleError::not_found("this call"))?;
+    // That something is kept is known to those alone who may see it (CAPTURE-8).
+    let content_until = if workspace.role.may(Action::Administer) {
+        call_contents::ends_at(&mut tx, id, state.now()).await?
+    } else {
+        None
+    };
+    drop(tx);
     let names = member_names(&state, &workspace).await?;
-    Ok(Json(CallDetail::of(entry, &names)))
+    Ok(Json(CallDetail {
+        content_until,
+        ..CallDetail::of(entry, &names)
+    }))
 }

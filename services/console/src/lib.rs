@@ -20,6 +20,7 @@ pub mod audit;
 mod bearer;
 pub mod caller;
 pub mod calls;
+pub mod captures;
 pub mod change;
 pub mod choices;
 pub mod client_admission;
@@ -275,6 +276,9 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(calls::export::export_calls))
         .routes(routes!(calls::live::watch_calls))
         .routes(routes!(calls::show_call))
+        .routes(routes!(calls::reveal::reveal_call))
+        .routes(routes!(captures::show_capture, captures::set_capture))
+        .routes(routes!(captures::delete_captured))
         .routes(routes!(insights::show_insights))
         .routes(routes!(calls::list_server_calls));
     // Routes whose body is a document or a file: their own limit replaces that of the whole API.

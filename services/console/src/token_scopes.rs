@@ -49,6 +49,8 @@ const NOUNS: &[(&str, Option<ApiScope>, Option<ApiScope>)] = &[
     ("/servers", Some(RegistryRead), Some(RegistryWrite)),
     ("/servers/check", None, Some(RegistryRead)),
     ("/servers/{id}/calls", Some(CallsRead), None),
+    // People decide whether content is kept, and people alone see it (CAPTURE-8).
+    ("/servers/{id}/capture", Some(RegistryRead), None),
     ("/calls", Some(CallsRead), None),
     ("/insights", Some(CallsRead), None),
     ("/sessions", Some(AccessRead), Some(AccessWrite)),

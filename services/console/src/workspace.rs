@@ -96,6 +96,11 @@ impl Workspace {
         }
     }
 
+    /// Does the same, and leads back to an address of the console.
+    pub fn require_recent_at(&self, now: Timestamp, address: &str) -> Result<(), ConsoleError> {
+        self.require_recent_for(now, || Target::of_console(address))
+    }
+
     fn require_recent_for(
         &self,
         now: Timestamp,

@@ -25,13 +25,21 @@ use portolan_protocol::revision::{Era, Revision};
 use portolan_storage::{
     Reason, StorageError, Store,
     oauth::grant_uses,
-    platform::calls::{self, Call},
+    platform::{
+        call_contents,
+        calls::{self, Call},
+    },
     registry::credential_states::{self, Seen},
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{caller::Caller, hex::hex, instruments};
+use crate::{
+    caller::Caller,
+    capture::{CaptureQuota, ContentOfCall, TakenContent},
+    hex::hex,
+    instruments,
+};
 
 /// Most entries of one statement.
 const BATCH: usize = 500;
@@ -66,6 +74,8 @@ pub(crate) struct Logged {
     pub(crate) wait_us: u64,
     /// Why it failed, in words of ours.
     pub(crate) error: Option<String>,
+    /// Arguments and answer, if the policy of the server keeps them.
+    pub(crate) content: Option<TakenContent>,
 }
 
 impl Logged {
@@ -146,6 +156,8 @@ enum Entry {
 #[derive(Debug, Clone)]
 pub(crate) struct CallLog {
     queue: mpsc::Sender<Entry>,
+    /// How much content may wait.
+    pub(crate) captures: CaptureQuota,
     meter: Arc<Meter>,
     running: Arc<AtomicUsize>,
 }
@@ -188,6 +200,7 @@ pub(crate) fn call_log(parts: LogParts) -> (CallLog, Writer) {
     (
         CallLog {
             queue: sender,
+            captures: CaptureQuota::default(),
             meter: parts.meter,
             running: Arc::new(AtomicUsize::new(0)),
         },
@@ -269,10 +282,23 @@ impl Writer {
 
     async fn write(&mut self, batch: &mut Vec<Entry>) {
         let mut tenants: HashMap<TenantId, OfTenant> = HashMap::new();
-        let mut rows = Vec::new();
+        let (mut rows, mut contents) = (Vec::new(), Vec::new());
         for entry in batch.drain(..) {
             match entry {
-                Entry::Call(call) => rows.extend(self.weighed(*call)),
+                Entry::Call(mut call) => {
+                    let content = call.content.take().map(|taken| ContentOfCall {
+                        tenant: call.tenant(),
+                        call: call.id,
+                        at: call.at,
+                        server: call.server.0,
+                        taken,
+                    });
+                    // A call without a row has no content either.
+                    if let Some(row) = self.weighed(*call) {
+                        rows.push(row);
+                        contents.extend(content);
+                    }
+                }
                 Entry::Use(tenant, grant, at) => {
                     tenants.entry(tenant).or_default().uses.push((grant, at));
                 }
@@ -290,6 +316,7 @@ impl Writer {
                 "cannot write the log of calls"
             );
         }
+        self.keep(contents).await;
         for (tenant, OfTenant { uses, seen }) in tenants {
             let seen: Vec<Seen> = seen.into_values().collect();
             if let Err(error) = self.note_credentials(tenant, &seen).await {
@@ -342,6 +369,40 @@ impl Writer {
         let mut tx = self.store.node(tenant).await?;
         credential_states::note(&mut tx, seen, credential_states::Repeat::Seldom).await?;
         tx.commit().await
+    }
+
+    /// Seals and writes contents of all tenants in one statement; none if there are none.
+    async fn keep(&self, contents: Vec<ContentOfCall>) {
+        if contents.is_empty() {
+            return;
+        }
+        let count = contents.len() as u64;
+        // Masking takes about a millisecond for each call, which the threads of requests must not
+        // wait for.
+        let sealed = tokio::task::spawn_blocking(move || {
+            contents
+                .iter()
+                .filter_map(ContentOfCall::sealed)
+                .collect::<Vec<_>>()
+        });
+        let Ok(sealed) = sealed.await else {
+            instruments::content_dropped(count);
+            return;
+        };
+        instruments::content_dropped(count - sealed.len() as u64);
+        let written = async {
+            let mut tx = self.store.edge(Reason::Metering).await?;
+            call_contents::insert_many(&mut tx, &sealed).await?;
+            tx.commit().await
+        };
+        if let Err(error) = written.await {
+            instruments::content_dropped(sealed.len() as u64);
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                contents = sealed.len(),
+                "cannot write the content of calls"
+            );
+        }
     }
 
     /// Writes rows of all tenants in one statement.

@@ -108,6 +108,11 @@ pub(crate) fn call_log_dropped(count: u64) {
     metrics::counter!("mcp_call_log_dropped_total").increment(count);
 }
 
+/// Counts calls whose content was not kept: too much waits, or the database refused it.
+pub(crate) fn content_dropped(count: u64) {
+    metrics::counter!("mcp_call_content_dropped_total").increment(count);
+}
+
 /// Sets the number of rows of counts that wait to be written.
 pub(crate) fn counts_wait(rows: usize) {
     #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]

@@ -16,7 +16,7 @@
 //! | `nodes` | this node, messages between nodes, events of the process |
 //! | `error` | the only place with HTTP statuses |
 //! | `live_sessions` | sessions as this node saw them, for people |
-//! | `limits`, `call_log`, `call_counts`, `instruments`, `caller` and others | below all others |
+//! | `limits`, `call_log`, `call_counts`, `capture`, `instruments`, `caller` and others | below all others |
 //!
 //! A module imports only modules below it (`README.md`).
 
@@ -25,6 +25,7 @@ mod call;
 mod call_counts;
 mod call_log;
 mod caller;
+mod capture;
 mod catalog;
 mod changes;
 mod config;

@@ -326,6 +326,7 @@ impl Node {
             prompts: Vec::new(),
             resources: Vec::new(),
             sources: std::collections::BTreeMap::new(),
+            capture: None,
         }
     }
 

@@ -410,6 +410,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/calls/{id}/reveal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Shows the arguments and the answer of a call, and writes an entry in the audit log. 404 if
+         *     nothing is kept of the call, and for members who may not see it.
+         */
+        post: operations["reveal_call"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/calls/export": {
         parameters: {
             query?: never;
@@ -1045,6 +1065,41 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/servers/{id}/capture": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The capture policy of a server. All members see it. */
+        get: operations["show_capture"];
+        /** Sets the capture policy of a server, for calls from now on. */
+        put: operations["set_capture"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/servers/{id}/capture/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Deletes the arguments and answers that are kept of a server's calls. The calls stay in the log. */
+        delete: operations["delete_captured"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2405,6 +2460,12 @@ export interface components {
             client_id?: string;
             client_name?: string;
             client_version?: string;
+            /**
+             * Format: date-time
+             * @description Until when its arguments and answer are kept. Absent if nothing is kept, and for members who
+             *     may not see it.
+             */
+            content_until?: string;
             /** @description `session`, `stateless`, `console` or `unknown`. */
             era: string;
             /** @description What went wrong, in words of this service. */
@@ -2509,6 +2570,28 @@ export interface components {
              */
             wait_us: number;
         };
+        /** @description A kept text: JSON, unless it was cut. */
+        CapturedText: {
+            /**
+             * Format: int64
+             * @description Bytes on the wire.
+             */
+            bytes: number;
+            /** @description The text is a part. */
+            is_cut: boolean;
+            /**
+             * Format: int32
+             * @description Places that were masked before the text was kept.
+             */
+            masked: number;
+            /** @description Up to 64 KiB. `••••` stands for secrets and personal data. */
+            text: string;
+        };
+        /**
+         * @description The calls whose content is kept.
+         * @enum {string}
+         */
+        CapturePolicyName: "metadata" | "errors" | "sample" | "all";
         /** @description A tool that changes. */
         ChangedTool: {
             /** @description The changes as sentences. */
@@ -2925,6 +3008,14 @@ export interface components {
              * @description End of the time in which it can be restored.
              */
             undo_until: string;
+        };
+        /** @description How much was deleted. */
+        DeletedContent: {
+            /**
+             * Format: int64
+             * @description Calls whose arguments and answers were deleted.
+             */
+            calls: number;
         };
         /**
          * @description The kind of a deleted item.
@@ -4678,6 +4769,18 @@ export interface components {
             /** @description Variables of a template. */
             variables: components["schemas"]["PromptArgument"][];
         };
+        /** @description The kept arguments and answer of a call. */
+        RevealedContent: {
+            /** @description The answer in JSON-RPC; absent if the client got none. */
+            answer?: components["schemas"]["CapturedText"];
+            /** @description Absent for a call without arguments. */
+            arguments?: components["schemas"]["CapturedText"];
+            /**
+             * Format: date-time
+             * @description From then on it is not shown any more.
+             */
+            ends_at: string;
+        };
         /**
          * @description A member's role, strongest first.
          * @enum {string}
@@ -4882,6 +4985,20 @@ export interface components {
             url: string;
             /** @description The workspace's own URL, if this server is the default one. */
             workspace_url?: string;
+        };
+        /** @description The capture policy of a server. */
+        ServerCapture: {
+            /**
+             * Format: int32
+             * @description Days for which content is kept. Fewer days delete older content at once.
+             */
+            days: number;
+            /**
+             * Format: int32
+             * @description The share of `sample` in percent; absent for the others.
+             */
+            percent?: number;
+            policy: components["schemas"]["CapturePolicyName"];
         };
         /**
          * @description A change of a server: absent members stay, null clears one. The address never changes, because
@@ -6652,6 +6769,40 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CallDetail"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    reveal_call: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Call */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The content. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RevealedContent"];
                 };
             };
             /** @description A refusal: what is wrong, and what to do. */
@@ -8568,6 +8719,112 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Listing_CallLog"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_capture: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The policy. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServerCapture"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    set_capture: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ServerCapture"];
+            };
+        };
+        responses: {
+            /** @description Set. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServerCapture"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_captured: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedContent"];
                 };
             };
             /** @description A refusal: what is wrong, and what to do. */

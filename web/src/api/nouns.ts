@@ -17,6 +17,7 @@ export const shownIn = {
   apps: people,
   audit: [],
   calls: [],
+  captures: ['captures', 'audit'],
   clients,
   connects: [],
   insights: [],

@@ -8,6 +8,7 @@
 )]
 
 mod budget;
+mod capture;
 mod histogram;
 mod meter;
 mod pending;

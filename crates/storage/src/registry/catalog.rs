@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     StorageError, TenantTx,
-    platform::tenants::Reach,
+    platform::{call_contents::CaptureRow, tenants::Reach},
     registry::{
         credentials::{SealedCredential, WrappedKey},
         prompts, resources,
@@ -52,6 +52,17 @@ pub struct PublishedServer {
     pub resources: Vec<resources::Published>,
     /// The sources of all of them.
     pub sources: BTreeMap<SourceId, PublishedSource>,
+    /// The calls whose content is kept; `None`: no call.
+    pub capture: Option<PublishedCapture>,
+}
+
+/// The capture policy of a server, with the data key for it.
+#[derive(Debug, Clone)]
+pub struct PublishedCapture {
+    /// Policy and days.
+    pub row: CaptureRow,
+    /// The tenant's newest data key.
+    pub key: WrappedKey,
 }
 
 /// A tool of a published server.
@@ -124,9 +135,13 @@ pub async fn published(
 ) -> Result<Option<PublishedServer>, StorageError> {
     let tenant = tx.tenant().uuid();
     let server = sqlx::query!(
-        "select v.id, v.slug, v.name, v.description, v.instructions from servers v join tenants t on t.id = v.tenant_id
+        r#"select v.id, v.slug, v.name, v.description, v.instructions, v.capture, v.capture_percent, v.capture_days,
+                  k.id as "key_id?", k.wrapped as "wrapped?"
+             from servers v join tenants t on t.id = v.tenant_id
+             left join lateral (select d.id, d.wrapped from tenant_deks d where d.tenant_id = v.tenant_id and v.capture <> 'metadata'
+                                 order by d.created_at desc, d.id desc limit 1) k on true
           where v.tenant_id = $1 and (v.slug = $2 or ($2::text is null and v.id = t.default_server))
-            and v.status = 'published' and v.deleted_at is null",
+            and v.status = 'published' and v.deleted_at is null"#,
         tenant,
         server_slug
     )
@@ -139,6 +154,17 @@ pub async fn published(
     let prompts = prompts::published(tx, server.id).await?;
     let resources = resources::published(tx, server.id).await?;
     let sources = sources(tx, server.id).await?;
+    let capture = server
+        .key_id
+        .zip(server.wrapped)
+        .map(|(id, wrapped)| PublishedCapture {
+            row: CaptureRow {
+                policy: server.capture,
+                percent: server.capture_percent,
+                days: server.capture_days,
+            },
+            key: WrappedKey { id, wrapped },
+        });
     Ok(Some(PublishedServer {
         id: ServerId::from_uuid(server.id),
         slug: server.slug,
@@ -149,6 +175,7 @@ pub async fn published(
         prompts,
         resources,
         sources,
+        capture,
     }))
 }
 

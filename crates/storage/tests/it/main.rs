@@ -5,6 +5,7 @@
 
 mod attachments;
 mod audit_chain;
+mod call_contents;
 mod catalog;
 mod client_proofs;
 mod connect_loops;

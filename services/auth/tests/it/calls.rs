@@ -10,14 +10,21 @@ use portolan_metering::{CallEra, CallerKind, Measures};
 use portolan_model::{
     Timestamp,
     id::{CallId, ServerId, TenantId, UserId},
+    member::Role,
     registry::CallOutcome,
 };
 use portolan_storage::{
     Reason,
-    platform::calls::{self, Call},
+    accounts::members,
+    platform::{
+        call_contents::{self, NewContent},
+        calls::{self, Call},
+    },
+    registry::credentials::{self, WrappedKey},
 };
 use serde_json::{Value, json};
 use time::Duration;
+use uuid::Uuid;
 
 use crate::{
     console,
@@ -265,4 +272,115 @@ async fn new_calls_are_sent_as_events_once() {
         "{} of {written}: {tools:?}",
         tools.len()
     );
+}
+
+/// Rule: CAPTURE-8.
+#[tokio::test]
+async fn a_member_cannot_tell_whether_content_is_kept() {
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let tenant = workspace(&ann).await;
+    let bob = service.person("bob@acme.example").await;
+    let me = bob.call(Method::GET, "/me", None).await.json();
+    let user = me["user"]["id"].as_str().unwrap().parse().unwrap();
+    let now = service.clock.now();
+    let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
+    members::add(&mut tx, tenant, user, Role::Developer, now)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let (kept, plain) = (call(tenant, now, "kept"), call(tenant, now, "plain"));
+    write(&service, &[kept.clone(), plain.clone()]).await;
+    let key = WrappedKey {
+        id: Uuid::now_v7(),
+        wrapped: b"wrapped".to_vec(),
+    };
+    let content = NewContent {
+        tenant,
+        call: kept.id,
+        at: now,
+        server: ServerId::generate(),
+        ends_at: call_contents::end_of(now, 7),
+        key: key.id,
+        sealed: b"sealed".to_vec(),
+    };
+    let mut tx = service.store.tenant(tenant).await.unwrap();
+    credentials::insert_data_key(&mut tx, &key, now)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let mut tx = service.store.edge(Reason::Metering).await.unwrap();
+    call_contents::insert_many(&mut tx, &[content])
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+
+    let path = |id: CallId| format!("{CALLS}/{id}");
+    let owners = ann.call(Method::GET, &path(kept.id), None).await.json();
+    assert!(owners["content_until"].is_string(), "{owners}");
+    let mut seen = Vec::new();
+    for id in [kept.id, plain.id] {
+        let mut detail = bob.call(Method::GET, &path(id), None).await.json();
+        assert!(detail.get("content_until").is_none(), "{detail}");
+        detail["id"] = json!(null);
+        detail["tool_name"] = json!(null);
+        detail["server_id"] = json!(null);
+        let reveal = format!("{}/reveal", path(id));
+        let refused = bob.call(Method::POST, &reveal, Some(json!({}))).await;
+        assert_eq!(refused.status, StatusCode::NOT_FOUND);
+        seen.push((detail, refused.text));
+    }
+    assert_eq!(seen[0], seen[1]);
+    // The same as for an owner and a call without content.
+    let reveal = format!("{}/reveal", path(plain.id));
+    let nothing = ann.call(Method::POST, &reveal, Some(json!({}))).await;
+    assert_eq!(
+        (nothing.status, &nothing.text),
+        (StatusCode::NOT_FOUND, &seen[0].1)
+    );
+    let audit = ann
+        .call(Method::GET, "/workspaces/acme/audit", None)
+        .await
+        .text;
+    assert!(!audit.contains("call.revealed"), "{audit}");
+}
+
+/// Rule: CAPTURE-6.
+#[tokio::test]
+async fn a_capture_policy_is_set_read_and_refused() {
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    workspace(&ann).await;
+    let new = json!({"name": "Pets", "slug": "pets"});
+    let made = ann
+        .call(Method::POST, "/workspaces/acme/servers", Some(new))
+        .await
+        .json();
+    let id = made["id"].as_str().unwrap();
+    let path = format!("/workspaces/acme/servers/{id}/capture");
+    let first = ann.call(Method::GET, &path, None).await.json();
+    assert_eq!(first, json!({"policy": "metadata", "days": 7}));
+    for (policy, field) in [
+        (json!({"policy": "sample", "days": 7}), "percent"),
+        (
+            json!({"policy": "sample", "percent": 0, "days": 7}),
+            "percent",
+        ),
+        (json!({"policy": "all", "percent": 5, "days": 7}), "percent"),
+        (json!({"policy": "all", "days": 31}), "days"),
+        (json!({"policy": "all", "days": 0}), "days"),
+    ] {
+        let refused = ann.call(Method::PUT, &path, Some(policy)).await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+        assert_eq!(refused.json()["error"]["field"], field);
+    }
+    let sample = json!({"policy": "sample", "percent": 5, "days": 30});
+    let set = ann.call(Method::PUT, &path, Some(sample.clone())).await;
+    assert_eq!((set.status, set.json()), (StatusCode::OK, sample.clone()));
+    assert_eq!(ann.call(Method::GET, &path, None).await.json(), sample);
+    let audit = ann
+        .call(Method::GET, "/workspaces/acme/audit", None)
+        .await
+        .text;
+    assert!(audit.contains("server.capture_changed"), "{audit}");
 }

@@ -37,6 +37,8 @@ struct Row {
     path: &'static str,
     /// The weakest permitted role; `None` is every signed-in person.
     role: Option<Role>,
+    /// True if other roles get the answer for a thing that is not there (CAPTURE-8).
+    hidden: bool,
     /// True if it requires a recent sign-in, perhaps under a condition.
     asks: bool,
     /// True if there is such a condition.
@@ -57,6 +59,7 @@ fn table() -> Vec<Row> {
         Row {
             method: method.parse().unwrap(),
             path,
+            hidden: cells[1].ends_with("(others: 404)"),
             role: ROLES.into_iter().find(|one| one.as_str() == role),
             asks: proof != "no",
             sometimes: proof.starts_with("when "),
@@ -134,6 +137,7 @@ impl Scene {
             "prompts" => nothing("prm"),
             "resources" => nothing("rsc"),
             "servers" => nothing("srv"),
+            "calls" => nothing("call"),
             _ => String::new(),
         }
     }
@@ -190,6 +194,7 @@ fn body(row: &Row) -> Option<Value> {
         (_, "/servers/{id}/prompts") => json!({"prompts": []}),
         (_, "/servers/{id}/resources") => json!({"resources": []}),
         (_, "/servers/{id}/tools") => json!({"tools": []}),
+        (_, "/servers/{id}/capture") => json!({"policy": "errors", "days": 7}),
         (_, "/servers/{id}/saved-calls" | "/servers/{id}/saved-calls/{call}") => {
             json!({"name": "c", "method": "tools/call", "params": {"name": "t"}, "expect": {"status": "ok"}})
         }
@@ -349,6 +354,7 @@ async fn s3_every_route_asks_for_a_recent_proof_of_every_role_where_the_page_say
                 .unwrap_or_default();
             let may = row.role.is_none_or(|least| *role >= least);
             let is_right = match (may, row.asks) {
+                (false, _) if row.hidden => code == "not_found",
                 (false, _) => code == "forbidden",
                 (true, true) => code == "confirm_first",
                 (true, false) => {

@@ -31,6 +31,7 @@ use portolan_storage::registry::catalog::{PublishedServer, PublishedSource, Publ
 use portolan_upstream::OfferedIn;
 
 use crate::{
+    capture::Capture,
     catalog::{
         accounts::{Accounts, Sharing},
         backend::{Access, Backend, HttpTool, KnownCredential},
@@ -117,6 +118,8 @@ pub(crate) struct Server {
     pub(crate) calls: LimitKey,
     /// The limits of the tenant.
     pub(crate) limits: TenantLimits,
+    /// The calls whose content is kept; `None`: no call.
+    pub(crate) capture: Option<Arc<Capture>>,
     pub(crate) page_size: usize,
     pages: [OnceLock<Pages>; Revision::ALL.len()],
     fixed: [OnceLock<Fixed>; Revision::ALL.len()],
@@ -165,6 +168,8 @@ impl Server {
             tool.listed.write(Revision::V2026_07_28, &mut all);
         }
         let of_others = (&sources, &renames);
+        let capture = row.capture.as_ref();
+        let capture = capture.and_then(|row| Capture::read(tenant, row, keys, now));
         let offers = Offers::build(tenant, row.prompts, row.resources, of_others, page_size);
         Self {
             tenant,
@@ -179,6 +184,7 @@ impl Server {
             offers,
             renames,
             limits,
+            capture,
             page_size,
             pages: Default::default(),
             fixed: Default::default(),

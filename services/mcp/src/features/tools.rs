@@ -12,7 +12,7 @@ use portolan_protocol::{
     error::ErrorKind,
     header::{self, Dialect, Headers},
     input_required::Brought,
-    jsonrpc::{self, Misfit},
+    jsonrpc::{self, Misfit, Raw},
     meta,
     method::Method,
     revision::{ArgumentFaults, Facts, StructuredOutput, Tasks},
@@ -32,6 +32,7 @@ use crate::{
     },
     call::{AsTask, Call, Running, client_channel::ClientChannel, end_trace},
     call_log::Logged,
+    capture::TakenContent,
     catalog::{
         backend::{Access, Backend, HttpTool},
         server::Tool,
@@ -232,8 +233,7 @@ impl ToolCall {
                 Box::pin(self.forward_call(state, call, (tool, upstream), channel)).await
             }
         };
-        let bytes_out = body.as_ref().map_or(0, Vec::len);
-        self.log(state, call, (started, bytes_out), ended);
+        self.log(state, call, (started, &body), ended);
         body
     }
 
@@ -420,7 +420,7 @@ impl ToolCall {
         &self,
         state: &Backends,
         call: &Call,
-        (started, bytes_out): (Instant, usize),
+        (started, answer): (Instant, &Result<Vec<u8>, McpError>),
         ended: CallEnd,
     ) {
         let tool = self.tool(call);
@@ -435,7 +435,7 @@ impl ToolCall {
                     .raw()
                     .map_or(0, |params| params.as_bytes().len()),
             ),
-            bytes_out: bytes(bytes_out),
+            bytes_out: bytes(answer.as_ref().map_or(0, Vec::len)),
         };
         // By the clock of the request, which tests set: from its arrival to its end, less the work.
         let waited = (state.clock.now() - call.now).unsigned_abs();
@@ -455,7 +455,33 @@ impl ToolCall {
             measures,
             wait_us: micros(waited.saturating_sub(took)),
             error: ended.error,
+            content: self.content(state, call, ended.outcome, answer),
         });
+    }
+
+    /// Copies of the arguments and the answer, if the policy of the server keeps them (CAPTURE-1).
+    fn content(
+        &self,
+        state: &Backends,
+        call: &Call,
+        outcome: CallOutcome,
+        answer: &Result<Vec<u8>, McpError>,
+    ) -> Option<TakenContent> {
+        let capture = call.server.capture.as_ref()?;
+        if !capture.wants(self.id, outcome) {
+            return None;
+        }
+        let arguments = call.params.get("arguments");
+        let arguments = arguments.as_ref().map(Raw::as_bytes);
+        let captures = &state.call_log.captures;
+        match answer {
+            Ok(body) => captures.take(capture, arguments, Some(body.as_slice())),
+            Err(McpError::Protocol(refusal)) => {
+                let body = refusal.body();
+                captures.take(capture, arguments, Some(body.as_slice()))
+            }
+            Err(_) => captures.take(capture, arguments, None),
+        }
     }
 }
 

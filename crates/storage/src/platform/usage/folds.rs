@@ -32,6 +32,10 @@ const HOUR_SETTLED: Duration = Duration::minutes(10);
 /// Days for which partitions of the call log are made ahead.
 const DAYS_AHEAD: i64 = 7;
 
+/// Days for which partitions of contents are made ahead: they are partitioned by the day on which
+/// they end, at most 30 days after the call.
+const CONTENT_DAYS_AHEAD: i64 = 33;
+
 /// How long the last flush of a process that is gone is remembered.
 const PROCESS_REMEMBERED: Duration = Duration::days(7);
 
@@ -121,6 +125,28 @@ async fn make(
     Ok(())
 }
 
+/// Makes the partitions of the days up to [`CONTENT_DAYS_AHEAD`], in one statement.
+async fn make_days(
+    connection: &mut PgConnection,
+    parent: &str,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let days = (-1..=CONTENT_DAYS_AHEAD).map(|day| Width::Day.begin(now + Duration::days(day)));
+    let lowers: Vec<Timestamp> = days.collect();
+    let parts = lowers.iter().map(|lower| Width::Day.part(parent, *lower));
+    let parts: Vec<String> = parts.collect();
+    sqlx::query!(
+        "select make_partition($1, part, lower, lower + interval '24 hours')
+           from unnest($2::text[], $3::timestamptz[]) days (part, lower)",
+        parent,
+        &parts,
+        &lowers,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(())
+}
+
 /// A partition.
 struct TimePart {
     name: String,
@@ -178,6 +204,7 @@ pub async fn prepare(store: &Store, now: Timestamp) -> Result<bool, StorageError
         let at = now + Duration::days(day);
         make(tx.connection(), "call_log", Width::Day, at).await?;
     }
+    make_days(tx.connection(), "call_log_contents", now).await?;
     tx.commit().await?;
     Ok(true)
 }
@@ -430,6 +457,8 @@ pub async fn retire(
         ("usage_hour", hours.min(upto.day)),
         ("usage_day", days),
         ("call_log", log),
+        // Each row of such a partition has ended.
+        ("call_log_contents", now),
     ] {
         for part in parts(tx.connection(), parent).await? {
             if part.upper <= until {

@@ -8,6 +8,7 @@ import { CopyLine } from '../../../components/copy';
 import { Facts, Loaded, Page, Panel } from '../../../components/page';
 import { useSession } from '../../../session';
 import { formatDateTime, formatDuration } from '../../../time';
+import { CallContent } from './-content';
 
 export const Route = createFileRoute('/w/$ws/calls/$id')({
   component: CallPage,
@@ -44,7 +45,7 @@ function CallPage() {
     <Page
       title={call.data?.tool_name ?? 'Call'}
       documentTitle="Call"
-      lede="One call, without arguments and result."
+      lede="One call: how it ended, who made it, and where its time went."
       back={{ label: 'Calls', to: '/w/$ws/calls', params: { ws: workspace.slug } }}
     >
       <Loaded query={call} lines={8}>
@@ -101,6 +102,7 @@ function Detail({ call }: { call: CallDetail }) {
           ])}
         />
       </Panel>
+      <CallContent call={call} />
     </>
   );
 }

@@ -55,7 +55,7 @@ function CallsPage() {
     <Page
       title="Calls"
       help="console#calls"
-      lede="Tool calls on all servers. Arguments and results are not stored."
+      lede="Tool calls on all servers. Arguments and answers are kept where a server’s settings say so."
       actions={
         <Menu position="bottom-end">
           <Menu.Target>

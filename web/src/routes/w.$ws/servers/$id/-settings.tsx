@@ -10,6 +10,7 @@ import { toastDone } from '../../../../components/toast';
 import { Unsaved } from '../../../../components/unsaved';
 import { blank } from '../../../../rules';
 import { useMay, useSession } from '../../../../session';
+import { ServerCaptureSettings } from './-capture';
 
 /** What clients see of the server, when it came to be, and its deletion. */
 export function ServerSettings({ server }: { server: ServerDetail }) {
@@ -61,6 +62,7 @@ export function ServerSettings({ server }: { server: ServerDetail }) {
           </fieldset>
         </form>
       </Panel>
+      <ServerCaptureSettings server={server.id} />
       <Panel title="About">
         <Facts
           items={[

@@ -3,12 +3,15 @@ import { useQuery } from '@tanstack/react-query';
 import { createFileRoute } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type ServerDetail, serverQuery } from '../../../../api/servers';
+import { handedOver } from '../../../../captured-call';
 import { ServerStatus } from '../../../../components/badges';
 import { Loaded, Page } from '../../../../components/page';
+import { text } from '../../../../search';
 import { useMay, useSession } from '../../../../session';
 import { ConnectPanel } from './-playground/connect';
 import { Prompts } from './-playground/prompts';
 import { Questions } from './-playground/questions';
+import { ReplayGone, ReplayNote } from './-playground/replay';
 import { Resources } from './-playground/resources';
 import { SaveDialog } from './-playground/save-dialog';
 import { Saved } from './-playground/saved';
@@ -18,7 +21,10 @@ import { TimelinePanel } from './-playground/timeline-panel';
 import { type Call, Tools } from './-playground/tools';
 import { usePlayground } from './-playground/use-playground';
 
-export const Route = createFileRoute('/w/$ws/servers/$id/playground')({ component: PlaygroundPage });
+export const Route = createFileRoute('/w/$ws/servers/$id/playground')({
+  component: PlaygroundPage,
+  validateSearch: (search: Record<string, unknown>): { call?: string } => ({ call: text(search.call) }),
+});
 
 function PlaygroundPage() {
   const { workspace } = useSession();
@@ -47,6 +53,8 @@ function PlaygroundView({ server }: { server: ServerDetail }) {
   const edits = useMay('edit_registry');
   const [saving, setSaving] = useState<Call>();
   const onSave = edits ? setSaving : undefined;
+  const { call } = Route.useSearch();
+  const captured = handedOver(call);
   useTasks(play, connection);
   return (
     <Page
@@ -67,6 +75,8 @@ function PlaygroundView({ server }: { server: ServerDetail }) {
           Your role can view tools but not call them. You can connect as another person.
         </Alert>
       )}
+      {captured && <ReplayNote call={captured} />}
+      {call && !captured && <ReplayGone call={call} />}
       <ConnectPanel play={play} published={published} />
       <Questions questions={play.questions} />
       {connection && (
@@ -81,7 +91,7 @@ function PlaygroundView({ server }: { server: ServerDetail }) {
             <Tabs.Tab value="client">Client</Tabs.Tab>
           </Tabs.List>
           <Tabs.Panel value="tools">
-            <Tools play={play} connection={connection} onSave={onSave} />
+            <Tools play={play} connection={connection} captured={captured} onSave={onSave} />
           </Tabs.Panel>
           <Tabs.Panel value="prompts">
             <Prompts play={play} connection={connection} onSave={onSave} />

@@ -1,6 +1,7 @@
 import { Button, Checkbox, Group, Stack } from '@mantine/core';
 import { IconBookmark, IconPlayerPlay } from '@tabler/icons-react';
 import { useState } from 'react';
+import type { CapturedCall } from '../../../../../captured-call';
 import { ArgumentsEditor, draftOf } from '../../../../../components/arguments-editor';
 import { Status, Tag } from '../../../../../components/badges';
 import { InlineCode } from '../../../../../components/inline-code';
@@ -11,6 +12,7 @@ import type { McpTask, McpTool, Members } from '../../../../../mcp/messages';
 import { Outcome } from './outcome';
 import { Pick } from './pick';
 import classes from './playground.module.css';
+import { ReplayDiff } from './replay';
 import type { Playground } from './use-playground';
 import { useRun } from './use-run';
 
@@ -28,14 +30,17 @@ const hints = (tool: McpTool) => (isObject(tool.annotations) ? tool.annotations 
 export function Tools({
   play,
   connection,
+  captured,
   onSave,
 }: {
   play: Playground;
   connection: Connection;
+  /** The call whose arguments are filled in. */
+  captured?: CapturedCall;
   onSave?: (call: Call) => void;
 }) {
   const { tools } = play.offer;
-  const [name, setName] = useState<string>();
+  const [name, setName] = useState(captured?.tool);
   const tool = tools.find((one) => one.name === name) ?? tools[0];
   return (
     <Pick
@@ -52,7 +57,16 @@ export function Tools({
       onChoose={setName}
       empty="This server has no tools for this person."
     >
-      {tool && <ToolCall key={tool.name} tool={tool} play={play} connection={connection} onSave={onSave} />}
+      {tool && (
+        <ToolCall
+          key={tool.name}
+          tool={tool}
+          play={play}
+          connection={connection}
+          captured={captured?.tool === tool.name ? captured : undefined}
+          onSave={onSave}
+        />
+      )}
     </Pick>
   );
 }
@@ -61,15 +75,19 @@ function ToolCall({
   tool,
   play,
   connection,
+  captured,
   onSave,
 }: {
   tool: McpTool;
   play: Playground;
   connection: Connection;
+  captured?: CapturedCall;
   onSave?: (call: Call) => void;
 }) {
   const schema = (isObject(tool.inputSchema) ? tool.inputSchema : {}) as Schema;
-  const [draft, setDraft] = useState(() => draftOf(startingValue(resolve(schema, schema), schema)));
+  const [draft, setDraft] = useState(() =>
+    draftOf(captured?.arguments ?? startingValue(resolve(schema, schema), schema)),
+  );
   const [asTask, setAsTask] = useState(false);
   const { run, start, cancel } = useRun();
   const support = tool.execution?.taskSupport;
@@ -128,7 +146,7 @@ function ToolCall({
               disabled={draft.fault !== null}
               leftSection={<IconPlayerPlay size={16} aria-hidden />}
             >
-              Run
+              {captured ? 'Replay' : 'Run'}
             </Button>
             {onSave && (
               <Button
@@ -149,6 +167,7 @@ function ToolCall({
         </form>
       </Panel>
       <Outcome run={run} onCancel={cancel} />
+      {captured && <ReplayDiff call={captured} run={run} />}
     </Stack>
   );
 }
