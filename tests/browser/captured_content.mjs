@@ -1,4 +1,4 @@
-// Captured content: the policy of a server, the reveal of a call, its replay with a difference; light,
+// Captured content: the policy of a server, the reveal of a call, its replay with a difference, and saved views; light,
 // dark and on a phone.
 import { base, check, finish, launch, look, watch, walkWithTab } from "./chromium.mjs";
 
@@ -94,6 +94,20 @@ check(!stored.includes("harbour of"), "CAPTURE-9: nothing of it is stored", stor
 // The audit log has the reveal.
 await page.goto(`${base}/w/harbour/audit`);
 await page.getByText("Content of a call revealed").first().waitFor();
+
+// A view of the calls.
+await page.goto(`${base}/w/harbour/calls?tool=echo_message`);
+await button("Views").click();
+await page.getByRole("menuitem", { name: "Save view" }).click();
+await page.getByRole("textbox", { name: "Name" }).fill("Echoes");
+await look(page, "78-save-view");
+await button("Save").click();
+await page.getByText("View saved.").waitFor();
+await page.goto(`${base}/w/harbour/calls`);
+await button("Views").click();
+await page.getByRole("menuitem", { name: "Echoes" }).click();
+await page.waitForURL((url) => url.search.includes("tool=echo_message"));
+check(true, "CAPTURE-10: a view opens its filters");
 
 check(faults.length === 0, "no page broke its content policy, threw, or loaded from elsewhere", faults);
 await browser.close();

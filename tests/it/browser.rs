@@ -208,7 +208,7 @@ async fn the_playground_answers_what_a_server_asks() -> Result<()> {
     finish(command, &ann).await
 }
 
-/// Rule: CAPTURE-8, CAPTURE-9.
+/// Rule: CAPTURE-8, CAPTURE-9, CAPTURE-10.
 #[tokio::test]
 async fn captured_content_is_revealed_replayed_and_audited() -> Result<()> {
     let fixture = FixtureApi::start()?;

@@ -41,6 +41,11 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         (Method::DELETE, format!("/access-tokens/tok_{random}")),
         (Method::GET, "/calls".to_owned()),
         (Method::GET, "/calls/export".to_owned()),
+        (Method::GET, "/call-views".to_owned()),
+        (
+            Method::DELETE,
+            format!("/call-views/viw_{}", "0".repeat(32)),
+        ),
         (Method::GET, "/insights".to_owned()),
         (Method::GET, "/calls/live".to_owned()),
         (Method::GET, format!("/calls/call_{}", "0".repeat(32))),

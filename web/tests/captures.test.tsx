@@ -1,4 +1,4 @@
-// Captured content: the policy of a server, the reveal of a call, and the replay.
+// Captured content: the policy of a server, the reveal of a call, the replay, and saved views.
 import { notifications } from '@mantine/notifications';
 import { screen, waitFor, within } from '@testing-library/react';
 import { userEvent } from '@testing-library/user-event';
@@ -190,4 +190,44 @@ test('a policy is changed with its share and days, and faults are named', async 
   await user.click(await screen.findByRole('button', { name: 'Delete' }, patient));
   expect(await screen.findByText('Content of 3 calls deleted.', {}, patient)).toBeTruthy();
   expect(received.filter((one) => one.method === 'PUT')).toHaveLength(1);
+});
+
+test('a view is saved, opened, and deleted with undo', async () => {
+  let items: Schemas['CallView'][] = [];
+  const saved = (body: unknown): Schemas['CallView'] => ({
+    ...(body as Schemas['NewCallViewBody']),
+    id: `viw_${items.length}`,
+    is_own: true,
+  });
+  serve({
+    ...as('owner'),
+    [`GET ${base}/calls`]: { body: { items: [] } },
+    [`GET ${base}/call-views`]: () => ({ body: { items } }),
+    [`POST ${base}/call-views`]: ({ body }) => {
+      items = [...items, saved(body)];
+      return { status: 201, body: items.at(-1) };
+    },
+    [`DELETE ${base}/call-views/viw_0`]: () => {
+      items = [];
+      return { status: 204 };
+    },
+  });
+  const { router } = open('/w/harbour/calls?outcome=error');
+  const user = userEvent.setup();
+  await user.click(await screen.findByRole('button', { name: 'Views' }, patient));
+  await user.click(await screen.findByRole('menuitem', { name: 'Save view' }, patient));
+  await user.type(await screen.findByRole('textbox', { name: 'Name' }, patient), 'Failures');
+  await user.click(screen.getByRole('button', { name: 'Save' }));
+  await waitFor(() => expect(items).toHaveLength(1), patient);
+  expect(items[0]).toMatchObject({ name: 'Failures', filter: { outcome: 'error' }, is_shared: false });
+  await router.navigate({ to: '/w/$ws/calls', params: { ws: 'harbour' }, search: {} });
+  await user.click(await screen.findByRole('button', { name: 'Views' }, patient));
+  await user.click(await screen.findByRole('menuitem', { name: 'Failures' }, patient));
+  await waitFor(() => expect(router.state.location.search).toEqual({ outcome: 'error' }), patient);
+  await user.click(await screen.findByRole('button', { name: 'Views' }, patient));
+  await user.click(await screen.findByRole('menuitem', { name: 'Manage views' }, patient));
+  await user.click(await screen.findByRole('button', { name: 'Delete Failures' }, patient));
+  await waitFor(() => expect(items).toHaveLength(0), patient);
+  await user.click(await screen.findByRole('button', { name: 'Undo' }, patient));
+  await waitFor(() => expect(items).toHaveLength(1), patient);
 });

@@ -224,6 +224,8 @@ kinds! {
     PasskeyKind, PasskeyId, "psk";
     /// A call of a tool.
     CallKind, CallId, "call";
+    /// A saved view of the log of calls.
+    CallViewKind, CallViewId, "viw";
     /// An event of a workspace, and the `webhook-id` of its deliveries.
     EventKind, EventId, "evt";
     /// An endpoint of webhooks.

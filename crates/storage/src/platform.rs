@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod audit_chain;
 pub mod call_contents;
+pub mod call_views;
 pub mod calls;
 pub mod connect_events;
 pub mod limits;

@@ -3,6 +3,7 @@
 pub mod export;
 pub mod live;
 pub mod reveal;
+pub mod views;
 
 use std::collections::HashMap;
 

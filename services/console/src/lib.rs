@@ -277,6 +277,14 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(calls::live::watch_calls))
         .routes(routes!(calls::show_call))
         .routes(routes!(calls::reveal::reveal_call))
+        .routes(routes!(
+            calls::views::list_call_views,
+            calls::views::save_call_view
+        ))
+        .routes(routes!(
+            calls::views::change_call_view,
+            calls::views::delete_call_view
+        ))
         .routes(routes!(captures::show_capture, captures::set_capture))
         .routes(routes!(captures::delete_captured))
         .routes(routes!(insights::show_insights))

@@ -52,6 +52,8 @@ const NOUNS: &[(&str, Option<ApiScope>, Option<ApiScope>)] = &[
     // People decide whether content is kept, and people alone see it (CAPTURE-8).
     ("/servers/{id}/capture", Some(RegistryRead), None),
     ("/calls", Some(CallsRead), None),
+    // A view is of a person at the console.
+    ("/call-views", None, None),
     ("/insights", Some(CallsRead), None),
     ("/sessions", Some(AccessRead), Some(AccessWrite)),
     ("/connects", Some(CallsRead), None),

@@ -376,6 +376,42 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/call-views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The saved views that the person sees, by name. */
+        get: operations["list_call_views"];
+        put?: never;
+        /** Saves a view. */
+        post: operations["save_call_view"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/call-views/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Replaces a view of the person. */
+        put: operations["change_call_view"];
+        post?: never;
+        /** Deletes a view of the person. Administrators delete shared ones of others too. */
+        delete: operations["delete_call_view"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/calls": {
         parameters: {
             query?: never;
@@ -2570,6 +2606,19 @@ export interface components {
              */
             wait_us: number;
         };
+        /** @description A saved view. */
+        CallView: {
+            /** @description Values by filter, as the address of the page has them. */
+            filter: {
+                [key: string]: string;
+            };
+            id: string;
+            /** @description The person of this request saved it. */
+            is_own: boolean;
+            /** @description All members see it. */
+            is_shared: boolean;
+            name: string;
+        };
         /** @description A kept text: JSON, unless it was cut. */
         CapturedText: {
             /**
@@ -3559,6 +3608,24 @@ export interface components {
             next_cursor?: string;
         };
         /** @description One page of a list. */
+        Listing_CallView: {
+            /** @description In the order of the list. */
+            items: {
+                /** @description Values by filter, as the address of the page has them. */
+                filter: {
+                    [key: string]: string;
+                };
+                id: string;
+                /** @description The person of this request saved it. */
+                is_own: boolean;
+                /** @description All members see it. */
+                is_shared: boolean;
+                name: string;
+            }[];
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
         Listing_ConnectAttempt: {
             /** @description In the order of the list. */
             items: {
@@ -4164,6 +4231,17 @@ export interface components {
             prefix?: string;
             /** @description What people call it; the name if empty. */
             title?: string;
+        };
+        /** @description A view to save. */
+        NewCallViewBody: {
+            /** @description Values by filter: `tool`, `server`, `client`, `user`, `outcome`, `era`, `dur`, `from`, `to`. */
+            filter: {
+                [key: string]: string;
+            };
+            /** @description All members see it. Developers may share. */
+            is_shared: boolean;
+            /** @description Unique for the person. */
+            name: string;
         };
         /** @description A new client. */
         NewClientBody: {
@@ -6678,6 +6756,144 @@ export interface operations {
                 content: {
                     "application/jsonl": string;
                 };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_call_views: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The views. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_CallView"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    save_call_view: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewCallViewBody"];
+            };
+        };
+        responses: {
+            /** @description Saved. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallView"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    change_call_view: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description View */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewCallViewBody"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallView"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_call_view: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description View */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {

@@ -16,6 +16,7 @@ export const shownIn = {
   'api-keys': credentials,
   apps: people,
   audit: [],
+  'call-views': ['call-views', 'audit'],
   calls: [],
   captures: ['captures', 'audit'],
   clients,

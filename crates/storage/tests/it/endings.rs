@@ -164,6 +164,8 @@ insert into usage_day select * from usage_minute where tenant_id = '{t}';
 insert into call_log (at, tenant_id, id, item, caller, era, outcome, took_us, wait_us, backend_us, bytes_in, bytes_out, weight)
   values (now(), '{t}', '{x}', 'get', 0, 0, 0, 1, 0, 0, 0, 0, 1);
 insert into call_log_contents (ends_at, tenant_id, call_id, at, server_id, dek_id, sealed) values (now(), '{t}', '{x}', now(), '{x}', '{x}', 'sealed');
+insert into call_views (tenant_id, id, user_id, name, filter, is_shared, created_at, changed_at)
+  values ('{t}', '{x}', '{u}', 'view', '{}', false, now(), now());
 insert into oauth_clients (id, client_id, kind, tenant_id, name, metadata, metadata_digest, auth_method, application_type, grant_types, created_at)
   values ('{x}', 'svc-{x}', 'service', '{t}', 'robot', '{}', sha256('{x}'::bytea), 'client_secret_basic', 'web', '{client_credentials}', now());
 insert into client_decisions (tenant_id, client_ref, decision, decided_at) values ('{t}', '{x}', 'allowed', now());

@@ -384,3 +384,64 @@ async fn a_capture_policy_is_set_read_and_refused() {
         .text;
     assert!(audit.contains("server.capture_changed"), "{audit}");
 }
+
+/// Rule: CAPTURE-10.
+#[tokio::test]
+async fn views_are_kept_shared_renamed_and_deleted() {
+    const VIEWS: &str = "/workspaces/acme/call-views";
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let tenant = workspace(&ann).await;
+    let bob = service.person("bob@acme.example").await;
+    let me = bob.call(Method::GET, "/me", None).await.json();
+    let user = me["user"]["id"].as_str().unwrap().parse().unwrap();
+    let mut tx = service.store.system(Reason::Workspaces).await.unwrap();
+    members::add(&mut tx, tenant, user, Role::Viewer, service.clock.now())
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let body = |name: &str, shared: bool| json!({"name": name, "filter": {"outcome": "error", "dur": ">1s"}, "is_shared": shared});
+    let own = ann
+        .call(Method::POST, VIEWS, Some(body("Slow", false)))
+        .await;
+    assert_eq!(own.status, StatusCode::CREATED, "{}", own.text);
+    let again = ann
+        .call(Method::POST, VIEWS, Some(body("Slow", false)))
+        .await;
+    assert_eq!(again.status, StatusCode::CONFLICT);
+    let shared = ann
+        .call(Method::POST, VIEWS, Some(body("Team", true)))
+        .await;
+    let shared = shared.json()["id"].as_str().unwrap().to_owned();
+    let refused = bob
+        .call(Method::POST, VIEWS, Some(body("Mine", true)))
+        .await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    let wrong = json!({"name": "x", "filter": {"colour": "red"}, "is_shared": false});
+    let wrong = ann.call(Method::POST, VIEWS, Some(wrong)).await;
+    assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
+
+    let seen = bob.call(Method::GET, VIEWS, None).await.json();
+    let names: Vec<_> = seen["items"].as_array().unwrap().iter().collect();
+    assert_eq!(names.len(), 1, "{seen}");
+    assert_eq!(
+        (&names[0]["name"], &names[0]["is_own"]),
+        (&json!("Team"), &json!(false))
+    );
+    let path = format!("{VIEWS}/{shared}");
+    for (method, sent) in [
+        (Method::PUT, Some(body("Ours", false))),
+        (Method::DELETE, None),
+    ] {
+        let refused = bob.call(method, &path, sent).await;
+        assert_eq!(refused.status, StatusCode::NOT_FOUND);
+    }
+    let renamed = ann.call(Method::PUT, &path, Some(body("Ours", true))).await;
+    assert_eq!(renamed.json()["name"], "Ours");
+    let gone = ann.call(Method::DELETE, &path, None).await;
+    assert_eq!(gone.status, StatusCode::NO_CONTENT);
+    assert_eq!(
+        bob.call(Method::GET, VIEWS, None).await.json()["items"],
+        json!([])
+    );
+}

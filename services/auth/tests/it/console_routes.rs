@@ -138,6 +138,7 @@ impl Scene {
             "resources" => nothing("rsc"),
             "servers" => nothing("srv"),
             "calls" => nothing("call"),
+            "call-views" => nothing("viw"),
             _ => String::new(),
         }
     }
@@ -194,6 +195,9 @@ fn body(row: &Row) -> Option<Value> {
         (_, "/servers/{id}/prompts") => json!({"prompts": []}),
         (_, "/servers/{id}/resources") => json!({"resources": []}),
         (_, "/servers/{id}/tools") => json!({"tools": []}),
+        (_, "/call-views" | "/call-views/{id}") => {
+            json!({"name": "v", "filter": {"tool": "t"}, "is_shared": false})
+        }
         (_, "/servers/{id}/capture") => json!({"policy": "errors", "days": 7}),
         (_, "/servers/{id}/saved-calls" | "/servers/{id}/saved-calls/{call}") => {
             json!({"name": "c", "method": "tools/call", "params": {"name": "t"}, "expect": {"status": "ok"}})

@@ -11,6 +11,7 @@ import { CallsTable } from '../../../components/calls';
 import { Empty, Loaded, Page, Panel } from '../../../components/page';
 import { LoadMore, TableBar } from '../../../components/table';
 import { useSession } from '../../../session';
+import { CallViews } from './-views';
 
 export const Route = createFileRoute('/w/$ws/calls/')({
   component: CallsPage,
@@ -57,25 +58,28 @@ function CallsPage() {
       help="console#calls"
       lede="Tool calls on all servers. Arguments and answers are kept where a server’s settings say so."
       actions={
-        <Menu position="bottom-end">
-          <Menu.Target>
-            <Button variant="default" leftSection={<IconDownload size={17} />}>
-              Export
-            </Button>
-          </Menu.Target>
-          <Menu.Dropdown>
-            {(['csv', 'jsonl'] as const).map((format) => (
-              <Menu.Item
-                key={format}
-                component="a"
-                href={`${base}/export?${asSearch(filter, { format })}`}
-                download
-              >
-                {format === 'csv' ? 'CSV' : 'JSON Lines'}
-              </Menu.Item>
-            ))}
-          </Menu.Dropdown>
-        </Menu>
+        <>
+          <CallViews filter={filter} onOpen={change} />
+          <Menu position="bottom-end">
+            <Menu.Target>
+              <Button variant="default" leftSection={<IconDownload size={17} />}>
+                Export
+              </Button>
+            </Menu.Target>
+            <Menu.Dropdown>
+              {(['csv', 'jsonl'] as const).map((format) => (
+                <Menu.Item
+                  key={format}
+                  component="a"
+                  href={`${base}/export?${asSearch(filter, { format })}`}
+                  download
+                >
+                  {format === 'csv' ? 'CSV' : 'JSON Lines'}
+                </Menu.Item>
+              ))}
+            </Menu.Dropdown>
+          </Menu>
+        </>
       }
     >
       <Panel flush>
