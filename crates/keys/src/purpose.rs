@@ -34,10 +34,13 @@ pub enum Purpose {
     IdempotentAnswer,
     /// Links to the page where a person connects an account at another service (MCP-EL-11).
     ConnectLink,
+    /// Plans of configuration with their secrets, at rest, and comparisons of credentials (CONF-7,
+    /// CONF-8).
+    ConfigurationPlan,
 }
 
 impl Purpose {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Credential,
         Self::SigningKey,
         Self::MailCode,
@@ -53,6 +56,7 @@ impl Purpose {
         Self::SignInStep,
         Self::IdempotentAnswer,
         Self::ConnectLink,
+        Self::ConfigurationPlan,
     ];
 
     pub(crate) const fn label(self) -> &'static str {
@@ -72,6 +76,7 @@ impl Purpose {
             Self::SignInStep => "sign-in-step",
             Self::IdempotentAnswer => "idempotent-answer",
             Self::ConnectLink => "connect-link",
+            Self::ConfigurationPlan => "configuration-plan",
         }
     }
 
