@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use crate::format::{
-    Argument, Bundle, ClientAuth, Credential, Definition, ParameterPlace, Prompt, Redirects,
-    Resource, Server, Settings, Source, Status, Switch, Tool, Unlisted,
+    Bundle, ClientAuth, Credential, DeclaredArgument, DeclaredPrompt, DeclaredResource,
+    DeclaredServer, DeclaredTool, Definition, ParameterPlace, Redirects, Settings, Source, Status,
+    Switch, Unlisted,
 };
 
 /// The same content in canonical form.
@@ -67,7 +68,9 @@ fn source(source: &mut Source) {
         }
     }
     if !disabled {
-        source.tools.retain(|_, tool| *tool != Tool::default());
+        source
+            .tools
+            .retain(|_, tool| *tool != DeclaredTool::default());
     }
     let switched = |items: &mut BTreeMap<String, Switch>| {
         items.retain(|_, switch| !switch.enabled);
@@ -91,19 +94,19 @@ fn definition(define: &mut Definition) {
     }
 }
 
-fn argument(argument: &mut Argument) {
+fn argument(argument: &mut DeclaredArgument) {
     text(&mut argument.title);
     text(&mut argument.description);
 }
 
-fn prompt(prompt: &mut Prompt) {
+fn prompt(prompt: &mut DeclaredPrompt) {
     text(&mut prompt.title);
     text(&mut prompt.description);
     forget(&mut prompt.enabled, &true);
     prompt.arguments.iter_mut().for_each(argument);
 }
 
-fn resource(resource: &mut Resource) {
+fn resource(resource: &mut DeclaredResource) {
     text(&mut resource.title);
     text(&mut resource.description);
     text(&mut resource.mime_type);
@@ -113,14 +116,14 @@ fn resource(resource: &mut Resource) {
         // Each variable of a template is required.
         variable.required = false;
     }
-    let says = |variable: &Argument| {
+    let says = |variable: &DeclaredArgument| {
         variable.title.is_some() || variable.description.is_some() || !variable.values.is_empty()
     };
     resource.variables.retain(says);
     resource.variables.sort_by(|a, b| a.name.cmp(&b.name));
 }
 
-fn server(server: &mut Server) {
+fn server(server: &mut DeclaredServer) {
     text(&mut server.name);
     text(&mut server.description);
     text(&mut server.instructions);

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::{
-    format::{Kind, Source},
+    format::{DeclaredKind, Source},
     node::Fault,
     parsed::Parsed,
 };
@@ -103,21 +103,21 @@ type Wrong = (&'static str, String);
 /// The members that the kind of a source needs, and those that it does not have.
 fn of_kind(source: &Source) -> Result<(), Wrong> {
     let kind = match source.kind {
-        Kind::Openapi => "openapi",
-        Kind::Http => "http",
-        Kind::Mcp => "mcp",
+        DeclaredKind::Openapi => "openapi",
+        DeclaredKind::Http => "http",
+        DeclaredKind::Mcp => "mcp",
     };
-    let is_mcp = source.kind == Kind::Mcp;
+    let is_mcp = source.kind == DeclaredKind::Mcp;
     let given = [
         (
             "location",
             source.location.is_some(),
-            source.kind != Kind::Http,
+            source.kind != DeclaredKind::Http,
         ),
         (
             "document",
             source.document.is_some(),
-            source.kind == Kind::Openapi,
+            source.kind == DeclaredKind::Openapi,
         ),
         ("base_url", source.base_url.is_some(), !is_mcp),
         ("prefix", source.prefix.is_some(), is_mcp),
@@ -125,7 +125,7 @@ fn of_kind(source: &Source) -> Result<(), Wrong> {
         (
             "unlisted",
             source.unlisted.is_some(),
-            source.kind != Kind::Http,
+            source.kind != DeclaredKind::Http,
         ),
         ("prompts", !source.prompts.is_empty(), is_mcp),
         ("resources", !source.resources.is_empty(), is_mcp),
@@ -137,11 +137,11 @@ fn of_kind(source: &Source) -> Result<(), Wrong> {
         return Err((field, format!("a source of kind {kind} has no {field:?}")));
     }
     match source.kind {
-        Kind::Openapi if source.location.is_some() == source.document.is_some() => {
+        DeclaredKind::Openapi if source.location.is_some() == source.document.is_some() => {
             let message = "a source of kind openapi has either a \"location\" or a \"document\"";
             return Err(("kind", message.to_owned()));
         }
-        Kind::Openapi => {
+        DeclaredKind::Openapi => {
             let known = |location: &str| {
                 let schemes = ["file:", "https://", "http://"];
                 schemes
@@ -157,19 +157,19 @@ fn of_kind(source: &Source) -> Result<(), Wrong> {
                 return Err(("location", message.to_owned()));
             }
         }
-        Kind::Http if source.base_url.is_none() => {
+        DeclaredKind::Http if source.base_url.is_none() => {
             let message = "a source of kind http needs a \"base_url\"";
             return Err(("kind", message.to_owned()));
         }
-        Kind::Mcp if source.location.is_none() => {
+        DeclaredKind::Mcp if source.location.is_none() => {
             let message = "a source of kind mcp needs a \"location\"";
             return Err(("kind", message.to_owned()));
         }
-        Kind::Http | Kind::Mcp => {}
+        DeclaredKind::Http | DeclaredKind::Mcp => {}
     }
     for (key, tool) in &source.tools {
-        if tool.define.is_some() != (source.kind == Kind::Http) {
-            let message = if source.kind == Kind::Http {
+        if tool.define.is_some() != (source.kind == DeclaredKind::Http) {
+            let message = if source.kind == DeclaredKind::Http {
                 format!("the tool {key:?} needs a \"define\": its source is of kind http")
             } else {
                 format!("the tool {key:?} has a \"define\", but its source is of kind {kind}")

@@ -30,20 +30,20 @@ pub struct Bundle {
     pub sources: Vec<Source>,
     /// Prompts that are written here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub prompts: Vec<Prompt>,
+    pub prompts: Vec<DeclaredPrompt>,
     /// Resources that are written here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub resources: Vec<Resource>,
+    pub resources: Vec<DeclaredResource>,
     /// MCP servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub servers: Vec<Server>,
+    pub servers: Vec<DeclaredServer>,
 }
 
 /// Kinds of sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SourceKind)]
-pub enum Kind {
+pub enum DeclaredKind {
     /// An API with an OpenAPI document.
     Openapi,
     /// An API whose tools are defined here.
@@ -59,7 +59,7 @@ pub struct Source {
     /// Its key: 1 to 80 characters, unique in the workspace. Another name is another source.
     pub name: String,
     /// The kind never changes.
-    pub kind: Kind,
+    pub kind: DeclaredKind,
     /// `openapi`: `file:PATH`, relative to this file, or the address of the document. `mcp`: the
     /// address of the MCP endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,7 +89,7 @@ pub struct Source {
     /// Changes of its tools, by operation: `GET /pets/{id}` or the imported name for `openapi`, the
     /// server's own name for `mcp`. For `http` all tools, by name, with their definitions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub tools: BTreeMap<String, Tool>,
+    pub tools: BTreeMap<String, DeclaredTool>,
     /// `mcp`: switches of its prompts, by name with the prefix.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prompts: BTreeMap<String, Switch>,
@@ -263,7 +263,8 @@ pub enum ClientAuth {
 /// A tool. An absent member has the imported value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Tool {
+#[schema(as = Tool)]
+pub struct DeclaredTool {
     /// Its name for AI clients: 1 to 64 letters, digits, `_` or `-`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -357,7 +358,8 @@ pub struct Body {
 /// A prompt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Prompt {
+#[schema(as = Prompt)]
+pub struct DeclaredPrompt {
     /// Its key: 1 to 64 letters, digits, `_` or `-`.
     pub name: String,
     /// Display name.
@@ -371,15 +373,16 @@ pub struct Prompt {
     pub enabled: Option<bool>,
     /// Values that a caller gives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub arguments: Vec<Argument>,
+    pub arguments: Vec<DeclaredArgument>,
     /// At least one. Texts and URIs may have placeholders: `{{name}}`.
-    pub messages: Vec<Message>,
+    pub messages: Vec<DeclaredMessage>,
 }
 
 /// An argument of a prompt, or a variable of a URI template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Argument {
+#[schema(as = Argument)]
+pub struct DeclaredArgument {
     /// Its name in placeholders.
     pub name: String,
     /// Display name.
@@ -410,9 +413,10 @@ pub struct Suggestion {
 /// A message of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Message {
+#[schema(as = Message)]
+pub struct DeclaredMessage {
     /// Its author.
-    pub role: Role,
+    pub role: DeclaredRole,
     /// Its content.
     pub content: Content,
 }
@@ -420,7 +424,8 @@ pub struct Message {
 /// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+#[schema(as = Role)]
+pub enum DeclaredRole {
     /// The person.
     User,
     /// The model.
@@ -440,7 +445,7 @@ pub enum Content {
     /// A resource within the message.
     Resource(Embedded),
     /// A reference to a resource.
-    ResourceLink(Link),
+    ResourceLink(DeclaredLink),
 }
 
 /// A picture or sound.
@@ -473,7 +478,8 @@ pub struct Embedded {
 /// A reference to a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Link {
+#[schema(as = Link)]
+pub struct DeclaredLink {
     /// Its URI.
     pub uri: String,
     /// Programmatic name.
@@ -492,7 +498,8 @@ pub struct Link {
 /// A resource, or a template of many.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Resource {
+#[schema(as = Resource)]
+pub struct DeclaredResource {
     /// Its key: a URI, or a URI template (RFC 6570, levels 1 and 2).
     pub uri: String,
     /// Programmatic name.
@@ -511,7 +518,7 @@ pub struct Resource {
     pub enabled: Option<bool>,
     /// Descriptions of the template's variables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub variables: Vec<Argument>,
+    pub variables: Vec<DeclaredArgument>,
     /// Its content.
     pub holds: Holds,
 }
@@ -555,7 +562,8 @@ pub enum Status {
 /// An MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Server {
+#[schema(as = Server)]
+pub struct DeclaredServer {
     /// Its key and its segment of the URL.
     pub slug: String,
     /// Display name; the slug if absent.

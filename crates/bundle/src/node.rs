@@ -123,12 +123,12 @@ pub enum NodeValue {
     /// A list.
     List(Vec<Node>),
     /// An object, in the order of the text. Keys are unique.
-    Object(Vec<(Key, Node)>),
+    Object(Vec<(NodeKey, Node)>),
 }
 
 /// A key of an object.
 #[derive(Debug, Clone)]
-pub struct Key {
+pub struct NodeKey {
     /// Where it stands.
     pub place: Place,
     /// Its text.
@@ -137,7 +137,7 @@ pub struct Key {
 
 impl Node {
     /// The member of an object, with its key.
-    pub fn member(&self, name: &str) -> Option<(&Key, &Self)> {
+    pub fn member(&self, name: &str) -> Option<(&NodeKey, &Self)> {
         let NodeValue::Object(members) = &self.value else {
             return None;
         };
@@ -276,12 +276,12 @@ impl<'t> TreeReader<'t> {
     }
 
     fn object(&mut self, level: usize) -> Result<NodeValue, Fault> {
-        let mut members: Vec<(Key, Node)> = Vec::new();
+        let mut members: Vec<(NodeKey, Node)> = Vec::new();
         let mut seen = std::collections::HashSet::new();
         loop {
             let key = match self.next()? {
                 Event::MappingEnd => return Ok(NodeValue::Object(members)),
-                Event::Scalar(text, ..) if !text.is_empty() => Key {
+                Event::Scalar(text, ..) if !text.is_empty() => NodeKey {
                     place: self.place,
                     text: text.into_owned(),
                 },

@@ -16,7 +16,7 @@ use serde::{
 use crate::{
     check,
     format::Bundle,
-    node::{Fault, Key, Node, NodeValue, tree},
+    node::{Fault, Node, NodeKey, NodeValue, tree},
     parsed::Parsed,
 };
 
@@ -177,7 +177,7 @@ impl<'de> SeqAccess<'de> for ItemReader<'de> {
 }
 
 struct MemberReader<'de> {
-    members: &'de [(Key, Node)],
+    members: &'de [(NodeKey, Node)],
     next: usize,
 }
 
@@ -207,7 +207,7 @@ impl<'de> MapAccess<'de> for MemberReader<'de> {
 }
 
 struct VariantReader<'de> {
-    key: &'de Key,
+    key: &'de NodeKey,
     content: &'de Node,
 }
 

@@ -3,9 +3,9 @@
 use portolan_bundle::{
     Bundle, SecretReference,
     format::{
-        Argument, Content, Credential, Definition, Format, HeaderSecret, Holds, Kind, Message,
-        Parameter, ParameterPlace, Prompt, Resource, Role, Server, ServerTool, Source, Status,
-        Tool,
+        Content, Credential, DeclaredArgument, DeclaredKind, DeclaredMessage, DeclaredPrompt,
+        DeclaredResource, DeclaredRole, DeclaredServer, DeclaredTool, Definition, Format,
+        HeaderSecret, Holds, Parameter, ParameterPlace, ServerTool, Source, Status,
     },
 };
 use proptest::{collection::vec, option, prelude::*};
@@ -25,22 +25,22 @@ fn text() -> impl Strategy<Value = String> {
     .prop_filter("a text", |text| !text.trim().is_empty())
 }
 
-fn tool() -> impl Strategy<Value = Tool> {
+fn tool() -> impl Strategy<Value = DeclaredTool> {
     (
         option::of("[a-z_]{1,12}"),
         option::of(text()),
         any::<bool>(),
     )
-        .prop_map(|(name, description, enabled)| Tool {
+        .prop_map(|(name, description, enabled)| DeclaredTool {
             name,
             description,
             enabled: Some(enabled),
-            ..Tool::default()
+            ..DeclaredTool::default()
         })
 }
 
-fn defined() -> impl Strategy<Value = Tool> {
-    (text(), any::<bool>(), -9_i64..9).prop_map(|(description, required, least)| Tool {
+fn defined() -> impl Strategy<Value = DeclaredTool> {
+    (text(), any::<bool>(), -9_i64..9).prop_map(|(description, required, least)| DeclaredTool {
         define: Some(Definition {
             title: None,
             description,
@@ -55,7 +55,7 @@ fn defined() -> impl Strategy<Value = Tool> {
             }],
             body: None,
         }),
-        ..Tool::default()
+        ..DeclaredTool::default()
     })
 }
 
@@ -65,7 +65,11 @@ fn source(number: usize) -> impl Strategy<Value = Source> {
     (any::<bool>(), openapi, http, text(), option::of(text())).prop_map(
         move |(is_http, openapi, http, document, header)| Source {
             name: format!("source {number}"),
-            kind: if is_http { Kind::Http } else { Kind::Openapi },
+            kind: if is_http {
+                DeclaredKind::Http
+            } else {
+                DeclaredKind::Openapi
+            },
             location: None,
             document: (!is_http).then_some(document),
             base_url: Some("https://api.example/v1".to_owned()),
@@ -86,14 +90,14 @@ fn source(number: usize) -> impl Strategy<Value = Source> {
     )
 }
 
-fn prompt(number: usize) -> impl Strategy<Value = Prompt> {
+fn prompt(number: usize) -> impl Strategy<Value = DeclaredPrompt> {
     (option::of(text()), vec(text(), 1..4), any::<bool>()).prop_map(
-        move |(description, texts, enabled)| Prompt {
+        move |(description, texts, enabled)| DeclaredPrompt {
             name: format!("p{number}"),
             title: None,
             description: description.clone(),
             enabled: Some(enabled),
-            arguments: vec![Argument {
+            arguments: vec![DeclaredArgument {
                 name: "a".to_owned(),
                 title: None,
                 description,
@@ -102,8 +106,8 @@ fn prompt(number: usize) -> impl Strategy<Value = Prompt> {
             }],
             messages: texts
                 .into_iter()
-                .map(|text| Message {
-                    role: Role::User,
+                .map(|text| DeclaredMessage {
+                    role: DeclaredRole::User,
                     content: Content::Text(text),
                 })
                 .collect(),
@@ -111,8 +115,8 @@ fn prompt(number: usize) -> impl Strategy<Value = Prompt> {
     )
 }
 
-fn resource(number: usize) -> impl Strategy<Value = Resource> {
-    (text(), text()).prop_map(move |(name, holds)| Resource {
+fn resource(number: usize) -> impl Strategy<Value = DeclaredResource> {
+    (text(), text()).prop_map(move |(name, holds)| DeclaredResource {
         uri: format!("notes://{number}"),
         name,
         title: None,
@@ -124,24 +128,26 @@ fn resource(number: usize) -> impl Strategy<Value = Resource> {
     })
 }
 
-fn server(number: usize) -> impl Strategy<Value = Server> {
-    (option::of(text()), vec((0..4_usize, text()), 0..4)).prop_map(move |(name, tools)| Server {
-        slug: format!("server-{number}"),
-        name,
-        description: None,
-        instructions: None,
-        status: Some(Status::Paused),
-        from: Vec::new(),
-        tools: tools
-            .into_iter()
-            .map(|(source, tool)| ServerTool {
-                source: format!("source {source}"),
-                tool,
-                published_name: None,
-            })
-            .collect(),
-        prompts: Vec::new(),
-        resources: Vec::new(),
+fn server(number: usize) -> impl Strategy<Value = DeclaredServer> {
+    (option::of(text()), vec((0..4_usize, text()), 0..4)).prop_map(move |(name, tools)| {
+        DeclaredServer {
+            slug: format!("server-{number}"),
+            name,
+            description: None,
+            instructions: None,
+            status: Some(Status::Paused),
+            from: Vec::new(),
+            tools: tools
+                .into_iter()
+                .map(|(source, tool)| ServerTool {
+                    source: format!("source {source}"),
+                    tool,
+                    published_name: None,
+                })
+                .collect(),
+            prompts: Vec::new(),
+            resources: Vec::new(),
+        }
     })
 }
 
