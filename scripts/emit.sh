@@ -12,4 +12,6 @@ target/debug/portolan emit configuration-schema >docs/configuration.schema.json.
 mv docs/configuration.schema.json.new docs/configuration.schema.json
 target/debug/portolan emit events >docs/events.md.new
 mv docs/events.md.new docs/events.md
+target/debug/portolan emit bundle-schema >docs/configuration-as-code.schema.json.new
+mv docs/configuration-as-code.schema.json.new docs/configuration-as-code.schema.json
 npm --prefix web run --silent generate

@@ -13,6 +13,7 @@ mod checker;
 mod citations;
 mod clients;
 mod composed;
+mod configuration;
 mod conformance;
 mod connect;
 mod console;

@@ -104,6 +104,7 @@ fn the_committed_documents_are_what_the_binary_emits() -> Result<()> {
         ("configuration", "docs/configuration.md"),
         ("configuration-schema", "docs/configuration.schema.json"),
         ("events", "docs/events.md"),
+        ("bundle-schema", "docs/configuration-as-code.schema.json"),
     ] {
         let output = Command::new(binary()).args(["emit", what]).output()?;
         let committed = std::fs::read_to_string(repository().join(path))

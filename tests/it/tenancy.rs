@@ -64,6 +64,12 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         (Method::GET, "/alert-rules".to_owned()),
         (Method::GET, "/event-types".to_owned()),
         (Method::POST, "/imports/preview".to_owned()),
+        (Method::GET, "/configuration".to_owned()),
+        (Method::POST, "/configuration/plans".to_owned()),
+        (
+            Method::POST,
+            format!("/configuration/plans/pln_{random}/apply"),
+        ),
     ];
     for id in [source.clone(), ids(source)] {
         for (method, rest) in [

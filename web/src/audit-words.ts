@@ -18,6 +18,7 @@ const actions: Record<string, string> = {
   'client.requested': 'AI client requested',
   'client.unblocked': 'AI client unblocked',
   'client_rule.changed': 'Client policy changed',
+  'configuration.applied': 'Configuration applied',
   'credential.deleted': 'Credential removed',
   'credential.set': 'Credential set',
   'domain.added': 'Domain added',

@@ -36,10 +36,13 @@ pub enum Purpose {
     ConnectLink,
     /// Arguments and results of calls, at rest (CAPTURE-5).
     CallContent,
+    /// Plans of configuration with their secrets, at rest, and comparisons of credentials (CONF-7,
+    /// CONF-8).
+    ConfigurationPlan,
 }
 
 impl Purpose {
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Credential,
         Self::SigningKey,
         Self::MailCode,
@@ -56,6 +59,7 @@ impl Purpose {
         Self::IdempotentAnswer,
         Self::ConnectLink,
         Self::CallContent,
+        Self::ConfigurationPlan,
     ];
 
     pub(crate) const fn label(self) -> &'static str {
@@ -76,6 +80,7 @@ impl Purpose {
             Self::IdempotentAnswer => "idempotent-answer",
             Self::ConnectLink => "connect-link",
             Self::CallContent => "call-content",
+            Self::ConfigurationPlan => "configuration-plan",
         }
     }
 

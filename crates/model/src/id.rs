@@ -190,6 +190,8 @@ kinds! {
     ServerKind, ServerId, "srv";
     /// A call that the playground keeps.
     SavedCallKind, SavedCallId, "cal";
+    /// A plan of configuration.
+    PlanKind, PlanId, "pln";
     /// A sealed credential of a source.
     CredentialKind, CredentialId, "crd";
     /// An entry of the audit log.

@@ -106,6 +106,45 @@ impl ConsoleError {
         self
     }
 
+    /// The same refusal of one part of a larger request: `part` stands before message and field. A
+    /// failure of the service stays as it is.
+    #[must_use]
+    pub fn within(mut self, part: &str) -> Self {
+        if self.status.is_server_error() {
+            return self;
+        }
+        let body = &mut self.body;
+        body.message = format!("{part}: {}", body.message).into();
+        body.field = Some(match &body.field {
+            Some(field) => format!("{part}.{field}"),
+            None => part.to_owned(),
+        });
+        self
+    }
+
+    /// The member of the request that is at fault.
+    pub fn at_field(&self) -> Option<&str> {
+        self.body.field.as_deref()
+    }
+
+    /// The sentence for people.
+    pub fn message(&self) -> &str {
+        &self.body.message
+    }
+
+    /// Adds a member to the machine-readable details.
+    #[must_use]
+    pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Self {
+        let details = self
+            .body
+            .details
+            .get_or_insert_with(|| Value::Object(serde_json::Map::new()));
+        if let Some(members) = details.as_object_mut() {
+            members.insert(name.to_owned(), value.into());
+        }
+        self
+    }
+
     /// Attaches the cause for the log.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {

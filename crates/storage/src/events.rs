@@ -38,8 +38,9 @@ pub async fn write_once(
     insert(tx, tenant, kind, data, Some(once), now).await
 }
 
-/// Writes the event that an audit entry reports, if there is one.
-pub(crate) async fn write_of_entry(
+/// Writes the event that an audit entry reports, if there is one. An action that is a part of a
+/// larger entry has its event too.
+pub async fn write_of_entry(
     tx: &mut impl Tx,
     entry: &Event,
     now: Timestamp,

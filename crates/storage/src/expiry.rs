@@ -53,6 +53,8 @@ pub enum Expired {
     IdempotentRequests,
     /// What such answers took, by hour: 25 h.
     IdempotentBytes,
+    /// Plans of configuration that were not applied within their time, and applied ones: 1 h.
+    ConfigurationPlans,
     /// Clients that registered themselves and were never allowed anything: 180 d. One that ever was
     /// stays for good, whatever became of it: no client repairs an id that is gone (AUTH-C11).
     Clients,
@@ -104,6 +106,7 @@ impl Expired {
         Self::AccessTokens,
         Self::IdempotentRequests,
         Self::IdempotentBytes,
+        Self::ConfigurationPlans,
         Self::BrowserSessions,
         Self::UnverifiedUsers,
         Self::Mails,
@@ -243,6 +246,14 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
                and coalesce(last_used_at, created_at) < $1",
             days(180)
         ),
+        Expired::ConfigurationPlans => {
+            rows!(
+                "configuration_plans",
+                "tenant_id, id",
+                "expires_at < $1",
+                Duration::hours(1)
+            )
+        }
         Expired::Sources => rows!("sources", "tenant_id, id", "deleted_at < $1", trash),
         Expired::Servers => return empty_servers(tx, now).await,
         Expired::Prompts => rows!("prompts", "tenant_id, id", "deleted_at < $1", trash),

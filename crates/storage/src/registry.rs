@@ -2,6 +2,7 @@
 
 pub mod attachments;
 pub mod catalog;
+pub mod configuration;
 pub mod credential_states;
 pub mod credentials;
 pub mod offered_servers;

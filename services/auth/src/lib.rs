@@ -13,5 +13,6 @@ pub fn router(state: &AuthState) -> Router {
         .merge(portolan_site::pages::router(state))
         .merge(portolan_console::router(state))
         .merge(portolan_webhooks::catalogue::router(state))
+        .merge(portolan_console::configuration::schema_router(state))
         .with_state(state.clone())
 }

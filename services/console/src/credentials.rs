@@ -21,7 +21,7 @@ use portolan_storage::{
     registry::{
         credential_states,
         credentials::{self, SealedCredential},
-        sources::CredentialNote,
+        sources::{CredentialNote, Source},
     },
     webhooks::alerts,
 };
@@ -227,6 +227,27 @@ pub(crate) async fn set_credential(
     JsonBody(credential): JsonBody<Credential>,
 ) -> Result<Json<CredentialSummary>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
+    let credential = checked(&state, credential)?;
+    let now = state.now();
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let source = found(&mut tx, id).await?;
+    let hint = put(&state, &mut tx, &workspace, &source, &credential, now).await?;
+    let detail = json!({ "kind": credential.kind() });
+    let event = workspace.event("credential.set", "source", id, detail);
+    change::commit(tx, &context, now, &event).await?;
+    Ok(Json(CredentialSummary {
+        kind: credential.kind().to_owned(),
+        hint,
+        updated_at: now,
+        state: CredentialStateView::NeverTried,
+    }))
+}
+
+/// A credential that requests can carry, and whose tokens may be fetched.
+pub(crate) fn checked(
+    state: &AuthState,
+    credential: Credential,
+) -> Result<Credential, ConsoleError> {
     let credential = credential.checked().map_err(|error| {
         ConsoleError::invalid("credential_invalid", error.message).field(error.field)
     })?;
@@ -241,34 +262,37 @@ pub(crate) async fn set_credential(
             .field("token_url")
         })?;
     }
-    let now = state.now();
-    let mut tx = state.store.tenant(workspace.id).await?;
-    let source = found(&mut tx, id).await?;
+    Ok(credential)
+}
+
+/// Seals and stores a checked credential of a source, and returns its hint. Replacing one takes a
+/// recent sign-in.
+pub(crate) async fn put(
+    state: &AuthState,
+    tx: &mut TenantTx,
+    workspace: &Workspace,
+    source: &Source,
+    credential: &Credential,
+    now: OffsetDateTime,
+) -> Result<String, ConsoleError> {
+    let id = source.id;
     if source.kind != SourceKind::Mcp && source.sharing.is_some() {
         let message = "This source is signed in to. Stop that first: accounts that are connected are forgotten then.";
         return Err(ConsoleError::conflict("signed_in", message));
     }
     // The first credential is part of set-up. Replacing one changes the credential of every
     // member's calls.
-    if credentials::find(&mut tx, id).await?.is_some() {
+    if credentials::find(tx, id).await?.is_some() {
         workspace.require_recent_at_source(now, id)?;
     }
-    let version = credentials::next_version(&mut tx, id)
+    let version = credentials::next_version(tx, id)
         .await?
         .ok_or_else(|| ConsoleError::not_found("this source"))?;
-    let sealed = seal(&state, &mut tx, workspace.id, id, version, &credential, now).await?;
+    let sealed = seal(state, tx, workspace.id, id, version, credential, now).await?;
     let hint = credential.hint();
-    credentials::put(&mut tx, id, &sealed, &hint, now).await?;
-    end_alert(&mut tx, id, now).await?;
-    let detail = json!({ "kind": credential.kind() });
-    let event = workspace.event("credential.set", "source", id, detail);
-    change::commit(tx, &context, now, &event).await?;
-    Ok(Json(CredentialSummary {
-        kind: credential.kind().to_owned(),
-        hint,
-        updated_at: now,
-        state: CredentialStateView::NeverTried,
-    }))
+    credentials::put(tx, id, &sealed, &hint, now).await?;
+    end_alert(tx, id, now).await?;
+    Ok(hint)
 }
 
 /// Deletes a source's credential.

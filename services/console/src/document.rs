@@ -32,6 +32,10 @@ const TAGS: &[(&str, &str)] = &[
     ("prompts", "Prompts that are written here."),
     ("resources", "Resources that are written here."),
     ("servers", "MCP servers that are published."),
+    (
+        "configuration",
+        "The workspace as a file: export, plan and apply.",
+    ),
     ("keys", "API keys and service accounts for MCP."),
     ("clients", "AI clients: which may connect."),
     ("calls", "Calls of tools: their log, and insights."),

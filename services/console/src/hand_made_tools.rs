@@ -17,6 +17,7 @@ use portolan_storage::{
 };
 use serde::Deserialize;
 use serde_json::json;
+use time::OffsetDateTime;
 
 use crate::{
     change::Editor,
@@ -36,7 +37,7 @@ pub(crate) struct NewHandMade {
 }
 
 /// Checks a definition and makes the stored form.
-fn drafted(definition: &HandMade) -> Result<Imported, ConsoleError> {
+pub(crate) fn drafted(definition: &HandMade) -> Result<Imported, ConsoleError> {
     let draft: ToolDraft = definition.draft().map_err(|error| {
         ConsoleError::invalid("definition_invalid", error.message).field(error.field)
     })?;
@@ -100,30 +101,68 @@ pub(crate) async fn create_tool(
             "The tools of this source come from its document. Add a source for tools made by hand.",
         ));
     }
-    let tool = drafted(&request.definition)?;
-    let name = tool.wording.name.clone();
-    if named(&mut tx, id, &name, None).await?.is_some() {
-        return Err(taken(&name));
-    }
-    tools::insert_many(
-        &mut tx,
-        id,
-        &[(tool, request.enabled.unwrap_or(true))],
-        editor.now,
-    )
-    .await
-    .map_err(|error| match error {
-        StorageError::Conflict { .. } => taken(&name),
-        error => error.into(),
-    })?;
-    let made = named(&mut tx, id, &name, None)
-        .await?
-        .ok_or_else(|| ConsoleError::internal("hand-made tool", "not found after insert"))?;
+    let enabled = request.enabled.unwrap_or(true);
+    let made = add(&mut tx, id, (&request.definition, enabled), editor.now).await?;
+    let name = made.name();
     let detail = json!({ "name": name, "source": id });
     editor
         .commit(tx, "tool.created", "tool", made.id, detail)
         .await?;
     Ok((StatusCode::CREATED, Json(view(made))))
+}
+
+/// Adds a tool to a source of kind `http`: its definition, and whether it is enabled.
+pub(crate) async fn add(
+    tx: &mut TenantTx,
+    source: SourceId,
+    (definition, enabled): (&HandMade, bool),
+    now: OffsetDateTime,
+) -> Result<Tool, ConsoleError> {
+    let tool = drafted(definition)?;
+    let name = tool.wording.name.clone();
+    if named(tx, source, &name, None).await?.is_some() {
+        return Err(taken(&name));
+    }
+    let inserted = tools::insert_many(tx, source, &[(tool, enabled)], now).await;
+    inserted.map_err(|error| match error {
+        StorageError::Conflict { .. } => taken(&name),
+        error => error.into(),
+    })?;
+    let made = named(tx, source, &name, None).await?;
+    made.ok_or_else(|| ConsoleError::internal("hand-made tool", "not found after insert"))
+}
+
+/// Replaces the definition of a tool. Servers that offer it under its old name follow.
+pub(crate) async fn redefine(
+    tx: &mut TenantTx,
+    before: &Tool,
+    definition: &HandMade,
+    now: OffsetDateTime,
+) -> Result<(), ConsoleError> {
+    let tool = drafted(definition)?;
+    let (id, name) = (before.id, tool.wording.name.clone());
+    if named(tx, before.source_id, &name, Some(id))
+        .await?
+        .is_some()
+    {
+        return Err(taken(&name));
+    }
+    let redefined = tools::redefine(tx, id, &tool, now).await;
+    redefined.map_err(|error| match error {
+        StorageError::Conflict { .. } => taken(&name),
+        error => error.into(),
+    })?;
+    if before.overrides.name.is_some() || before.original.name == name {
+        return Ok(());
+    }
+    let renamed = published_items::rename(tx, id, &before.original.name, &name).await;
+    renamed.map(drop).map_err(|error| {
+        if error.is_conflict_on(ToolKind::CLASH) {
+            taken(&name)
+        } else {
+            error.into()
+        }
+    })
 }
 
 /// Replaces the definition of a tool.
@@ -137,34 +176,11 @@ pub(crate) async fn redefine_tool(
 ) -> Result<Json<ToolView>, ConsoleError> {
     let mut tx = editor.begin().await?;
     let before = hand_made(&mut tx, id).await?;
-    let tool = drafted(&request.definition)?;
-    let name = tool.wording.name.clone();
-    if named(&mut tx, before.source_id, &name, Some(id))
-        .await?
-        .is_some()
-    {
-        return Err(taken(&name));
-    }
-    tools::redefine(&mut tx, id, &tool, editor.now)
-        .await
-        .map_err(|error| match error {
-            StorageError::Conflict { .. } => taken(&name),
-            error => error.into(),
-        })?;
+    redefine(&mut tx, &before, &request.definition, editor.now).await?;
     if let Some(enabled) = request.enabled {
         published_items::set_enabled(&mut tx, &[id], enabled, editor.now).await?;
     }
-    if before.overrides.name.is_none() && before.original.name != name {
-        published_items::rename(&mut tx, id, &before.original.name, &name)
-            .await
-            .map_err(|error| {
-                if error.is_conflict_on(ToolKind::CLASH) {
-                    taken(&name)
-                } else {
-                    error.into()
-                }
-            })?;
-    }
+    let name = &request.definition.name;
     let after = found_tool(&mut tx, id).await?;
     editor
         .commit(tx, "tool.redefined", "tool", id, json!({ "name": name }))

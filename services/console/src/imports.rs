@@ -66,16 +66,34 @@ pub(crate) async fn load(
     let (text, url) = match input {
         DocumentInput::Text { text } => (text.into_bytes(), None),
         DocumentInput::Url { url } => {
-            let fetched = tokio::time::timeout(FETCH_TIMEOUT, fetch(state, url.trim())).await;
-            let (text, url) = fetched.unwrap_or_else(|_elapsed| {
-                Err(unreachable(
-                    "The address took too long to answer. You can paste the document's text instead."
-                        .to_owned(),
-                ))
-            })?;
+            let (text, url) = fetched(state, &url).await?;
             (text, Some(url))
         }
     };
+    read_document(state, tenant, (text, url), names).await
+}
+
+/// Fetches a document: its text, and the address of the last redirect.
+pub(crate) async fn fetched(
+    state: &AuthState,
+    address: &str,
+) -> Result<(Vec<u8>, Url), ConsoleError> {
+    let fetched = tokio::time::timeout(FETCH_TIMEOUT, fetch(state, address.trim())).await;
+    fetched.unwrap_or_else(|_elapsed| {
+        Err(unreachable(
+            "The address took too long to answer. You can paste the document's text instead."
+                .to_owned(),
+        ))
+    })
+}
+
+/// Reads and imports the text of a document, with the address that it has.
+pub(crate) async fn read_document(
+    state: &AuthState,
+    tenant: TenantId,
+    (text, url): (Vec<u8>, Option<Url>),
+    names: BTreeMap<String, String>,
+) -> Result<Loaded, ConsoleError> {
     let options = ImportOptions {
         document_url: url.clone(),
         names,

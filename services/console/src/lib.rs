@@ -26,6 +26,7 @@ pub mod choices;
 pub mod client_admission;
 mod client_credentials;
 pub mod client_limits;
+pub mod configuration;
 pub mod connection;
 pub mod connection_diagnostics;
 pub mod connects;
@@ -256,6 +257,8 @@ fn documented() -> OpenApiRouter<AuthState> {
         ))
         .routes(routes!(servers::restore_server))
         .routes(routes!(default_server::choose_default_server))
+        .routes(routes!(configuration::export_configuration))
+        .routes(routes!(configuration::apply_configuration))
         .routes(routes!(offers::choose_tools))
         .routes(routes!(offers::choose_prompts))
         .routes(routes!(offers::choose_resources))
@@ -293,6 +296,7 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(calls::list_server_calls));
     // Routes whose body is a document or a file: their own limit replaces that of the whole API.
     let documents = OpenApiRouter::new()
+        .routes(routes!(configuration::plan_configuration))
         .routes(routes!(imports::preview_import))
         .routes(routes!(sources::list_sources, sources::create_source))
         .routes(routes!(reimports::preview_reimport))

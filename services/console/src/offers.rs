@@ -105,11 +105,20 @@ pub(crate) async fn choose_prompts(
 ) -> Result<Json<ServerDetail>, ConsoleError> {
     let mut tx = editor.begin().await?;
     found_server(&mut tx, id).await?;
-    let all = prompts::list(&mut tx).await?.into_iter();
-    let own = all.map(|one| (one.id, one.name)).collect();
     let chosen = request.prompts.into_iter();
     let chosen = chosen.map(|one| (one.prompt_id, one.published_name));
-    let rows = named(chosen.collect(), &own, &PROMPTS)?;
+    let rows = prompt_rows(&mut tx, chosen.collect()).await?;
+    store(&editor, tx, id, &rows, &PROMPTS).await
+}
+
+/// The rows of chosen prompts, checked.
+pub(crate) async fn prompt_rows(
+    tx: &mut TenantTx,
+    chosen: Vec<(PromptId, Option<String>)>,
+) -> Result<Vec<(PromptId, String)>, ConsoleError> {
+    let all = prompts::list(tx).await?.into_iter();
+    let own = all.map(|one| (one.id, one.name)).collect();
+    let rows = named(chosen, &own, &PROMPTS)?;
     for (id, name) in &rows {
         if own.get(id) != Some(name) && !naming::is_valid(name) {
             let text = format!(
@@ -118,7 +127,7 @@ pub(crate) async fn choose_prompts(
             return Err(PROMPTS.invalid("name_invalid", text));
         }
     }
-    store(&editor, tx, id, &rows, &PROMPTS).await
+    Ok(rows)
 }
 
 /// Returns true if both templates have the same variables. With others, the resource could not be
@@ -142,13 +151,22 @@ pub(crate) async fn choose_resources(
 ) -> Result<Json<ServerDetail>, ConsoleError> {
     let mut tx = editor.begin().await?;
     found_server(&mut tx, id).await?;
-    let all = resources::list(&mut tx).await?;
+    let chosen = request.resources.into_iter();
+    let chosen = chosen.map(|one| (one.resource_id, one.published_uri));
+    let rows = resource_rows(&mut tx, chosen.collect()).await?;
+    store(&editor, tx, id, &rows, &RESOURCES).await
+}
+
+/// The rows of chosen resources, checked.
+pub(crate) async fn resource_rows(
+    tx: &mut TenantTx,
+    chosen: Vec<(ResourceId, Option<String>)>,
+) -> Result<Vec<(ResourceId, String)>, ConsoleError> {
+    let all = resources::list(tx).await?;
     let shapes: HashMap<ResourceId, ResourceShape> =
         all.iter().map(|one| (one.id, one.shape)).collect();
     let own = all.into_iter().map(|one| (one.id, one.uri)).collect();
-    let chosen = request.resources.into_iter();
-    let chosen = chosen.map(|one| (one.resource_id, one.published_uri));
-    let rows = named(chosen.collect(), &own, &RESOURCES)?;
+    let rows = named(chosen, &own, &RESOURCES)?;
     for (id, uri) in &rows {
         let own = &own[id];
         let fits = match shapes[id] {
@@ -161,7 +179,7 @@ pub(crate) async fn choose_resources(
             return Err(RESOURCES.invalid("uri_invalid", text));
         }
     }
-    store(&editor, tx, id, &rows, &RESOURCES).await
+    Ok(rows)
 }
 
 #[cfg(test)]

@@ -325,7 +325,7 @@ pub(crate) struct Checked {
 }
 
 impl Checked {
-    fn of(form: PromptForm) -> Result<Self, ConsoleError> {
+    pub(crate) fn of(form: PromptForm) -> Result<Self, ConsoleError> {
         let name = form.name.trim().to_owned();
         if !naming::is_valid(&name) {
             return Err(ConsoleError::invalid(

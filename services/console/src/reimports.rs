@@ -13,17 +13,18 @@ use portolan_site::{console_error::ConsoleError, state::AuthState};
 use portolan_storage::{
     TenantTx,
     registry::{
-        sources,
+        sources::{self, Source},
         tools::{self, Filter, Tool},
     },
 };
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
+use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use crate::{
     change::Editor,
-    imports::{self, DocumentInput, OperationPreview, PreviewRequest, ProblemView},
+    imports::{self, DocumentInput, Loaded, OperationPreview, PreviewRequest, ProblemView},
     input::{JsonBody, PathId},
     source_rows::{found, imported, insert_tools, new_document},
     source_view::{SourceView, view},
@@ -74,7 +75,10 @@ pub struct ReimportRequest {
 }
 
 /// All tools of a source, in any state.
-async fn tools_of(tx: &mut TenantTx, source: SourceId) -> Result<Vec<Tool>, ConsoleError> {
+pub(crate) async fn tools_of(
+    tx: &mut TenantTx,
+    source: SourceId,
+) -> Result<Vec<Tool>, ConsoleError> {
     Ok(tools::list(
         tx,
         &Filter {
@@ -100,7 +104,7 @@ fn known(tool: &Tool) -> Result<KnownTool, ConsoleError> {
 }
 
 struct Prepared {
-    loaded: imports::Loaded,
+    loaded: Loaded,
     tools: Vec<Tool>,
 }
 
@@ -219,22 +223,32 @@ pub(crate) async fn apply_reimport(
     }
     let mut tx = editor.begin().await?;
     let source = found(&mut tx, id).await?;
+    let replaced = replace_document(&mut tx, &source, &loaded, editor.now).await?;
+    let detail = replaced.ok_or_else(changed)?;
+    let source = found(&mut tx, id).await?;
+    editor
+        .commit(tx, "source.reimported", "source", id, detail)
+        .await?;
+    Ok(Json(view(source)))
+}
+
+/// Puts a document in the place of the source's present one, and makes its tools those of the
+/// document. The answer counts them; `None` if another import came between.
+pub(crate) async fn replace_document(
+    tx: &mut TenantTx,
+    source: &Source,
+    loaded: &Loaded,
+    now: OffsetDateTime,
+) -> Result<Option<Value>, ConsoleError> {
+    let id = source.id;
     let hints = imports::stored_hints(&loaded.import.security)?;
+    let (present, document) = (source.document_digest.as_ref(), new_document(loaded));
     // The condition on the digest serves as lock: the second of two concurrent imports has to
     // preview again.
-    if !sources::replace_document(
-        &mut tx,
-        id,
-        source.document_digest.as_ref(),
-        &new_document(&loaded),
-        &hints,
-        editor.now,
-    )
-    .await?
-    {
-        return Err(changed());
+    if !sources::replace_document(tx, id, present, &document, &hints, now).await? {
+        return Ok(None);
     }
-    let tools = tools_of(&mut tx, id).await?;
+    let tools = tools_of(tx, id).await?;
     let stored: HashMap<&str, &Tool> = tools
         .iter()
         .map(|tool| (tool.operation_key.as_str(), tool))
@@ -248,7 +262,7 @@ pub(crate) async fn apply_reimport(
             None => added.push((tool, true)),
             Some(present) => {
                 if differs(present, &tool) {
-                    tools::replace(&mut tx, id, &tool, editor.now).await?;
+                    tools::replace(tx, id, &tool, now).await?;
                     replaced += 1;
                 }
             }
@@ -261,14 +275,11 @@ pub(crate) async fn apply_reimport(
         })
         .map(|tool| tool.operation_key.clone())
         .collect();
-    insert_tools(&mut tx, id, &added, editor.now).await?;
-    tools::mark_removed(&mut tx, id, &gone, editor.now).await?;
-    let detail = json!({ "added": added.len(), "changed": replaced, "removed": gone.len() });
-    let source = found(&mut tx, id).await?;
-    editor
-        .commit(tx, "source.reimported", "source", id, detail)
-        .await?;
-    Ok(Json(view(source)))
+    insert_tools(tx, id, &added, now).await?;
+    tools::mark_removed(tx, id, &gone, now).await?;
+    Ok(Some(
+        json!({ "added": added.len(), "changed": replaced, "removed": gone.len() }),
+    ))
 }
 
 fn differs(present: &Tool, new: &tools::Imported) -> bool {

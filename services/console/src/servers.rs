@@ -264,53 +264,15 @@ pub(crate) async fn create_server(
     JsonBody(request): JsonBody<NewServerRequest>,
 ) -> Result<(StatusCode, Json<ServerView>), ConsoleError> {
     workspace.require(Action::EditRegistry)?;
-    let name = server_name(&request.name)?;
-    let slug: Slug = request.slug.trim().parse().map_err(|error| {
-        ConsoleError::invalid(
-            "slug_invalid",
-            format!("This address cannot be used: {error}."),
-        )
-        .field("slug")
-    })?;
-    let description = request
-        .description
-        .as_deref()
-        .map(|text| plain_text("description", text, 1_000))
-        .transpose()?
-        .flatten();
-    let instructions = request
-        .instructions
-        .as_deref()
-        .map(|text| plain_text("instructions", text, 8_000))
-        .transpose()?
-        .flatten();
     let now = state.now();
     let id = ServerId::generate();
+    let texts = ServerTexts::checked(
+        &request.name,
+        request.description.as_deref(),
+        request.instructions.as_deref(),
+    )?;
     let mut tx = state.store.tenant(workspace.id).await?;
-    if servers::list(&mut tx).await?.len() >= MOST_SERVERS {
-        return Err(ConsoleError::conflict(
-            "too_many_servers",
-            format!("A workspace has up to {MOST_SERVERS} servers. Delete one first."),
-        ));
-    }
-    let new = NewServer {
-        id,
-        slug: slug.as_str(),
-        name,
-        description,
-        instructions,
-    };
-    servers::insert(&mut tx, &new, now).await.map_err(|error| {
-        if error.is_conflict_on(SLUG_TAKEN) {
-            ConsoleError::conflict(
-                "slug_taken",
-                "A server of this workspace has or had this address. Choose another one.",
-            )
-            .field("slug")
-        } else {
-            error.into()
-        }
-    })?;
+    add(&mut tx, id, &request.slug, &texts, now).await?;
     let chosen: Vec<ChosenTool> = request
         .tool_ids
         .into_iter()
@@ -325,6 +287,76 @@ pub(crate) async fn create_server(
     let event = workspace.event("server.created", "server", id, entry);
     change::commit(tx, &context, now, &event).await?;
     Ok((StatusCode::CREATED, Json(view(&state, &workspace, server))))
+}
+
+/// The checked texts of a server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ServerTexts<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) description: Option<&'a str>,
+    pub(crate) instructions: Option<&'a str>,
+}
+
+impl<'a> ServerTexts<'a> {
+    pub(crate) fn checked(
+        name: &'a str,
+        description: Option<&'a str>,
+        instructions: Option<&'a str>,
+    ) -> Result<Self, ConsoleError> {
+        let text = |field, text: Option<&'a str>, most| {
+            text.map_or(Ok(None), |text| plain_text(field, text, most))
+        };
+        Ok(Self {
+            name: server_name(name)?,
+            description: text("description", description, 1_000)?,
+            instructions: text("instructions", instructions, 8_000)?,
+        })
+    }
+}
+
+/// Adds a draft without items.
+pub(crate) async fn add(
+    tx: &mut TenantTx,
+    id: ServerId,
+    slug: &str,
+    texts: &ServerTexts<'_>,
+    now: OffsetDateTime,
+) -> Result<(), ConsoleError> {
+    let slug = checked_slug(slug)?;
+    if servers::list(tx).await?.len() >= MOST_SERVERS {
+        return Err(ConsoleError::conflict(
+            "too_many_servers",
+            format!("A workspace has up to {MOST_SERVERS} servers. Delete one first."),
+        ));
+    }
+    let new = NewServer {
+        id,
+        slug: slug.as_str(),
+        name: texts.name,
+        description: texts.description,
+        instructions: texts.instructions,
+    };
+    servers::insert(tx, &new, now).await.map_err(|error| {
+        if error.is_conflict_on(SLUG_TAKEN) {
+            ConsoleError::conflict(
+                "slug_taken",
+                "A server of this workspace has or had this address. Choose another one.",
+            )
+            .field("slug")
+        } else {
+            error.into()
+        }
+    })
+}
+
+pub(crate) fn checked_slug(text: &str) -> Result<Slug, ConsoleError> {
+    text.trim().parse::<Slug>().map_err(|error| {
+        ConsoleError::invalid(
+            "slug_invalid",
+            format!("This address cannot be used: {error}."),
+        )
+        .field("slug")
+    })
 }
 
 /// One server with its items, and with problems that AI clients would have.
@@ -404,21 +436,35 @@ async fn set_status(
     workspace.require(Action::EditRegistry)?;
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
-    let becomes_default =
-        status == ServerStatus::Published && servers::make_default_if_first(&mut tx, id).await?;
-    if !servers::set_status(&mut tx, id, status, now).await? {
-        return Err(ConsoleError::not_found("this server"));
-    }
+    switch(&mut tx, (workspace, context), id, status, now).await?;
     let server = found_server(&mut tx, id).await?;
-    if becomes_default {
-        let detail = json!({ "from": null, "to": server.slug });
-        let event = workspace.event(default_server::CHANGED, "tenant", workspace.id, detail);
-        audit::record(&mut tx, &event, &context.origin(), now).await?;
-    }
     let entry = json!({ "slug": server.slug });
     let event = workspace.event(action, "server", id, entry);
     change::commit(tx, context, now, &event).await?;
     Ok(Json(view(state, workspace, server)))
+}
+
+/// Sets the state of a server. The first one that a workspace publishes becomes its default server,
+/// with an audit entry.
+pub(crate) async fn switch(
+    tx: &mut TenantTx,
+    (workspace, context): (&Workspace, &RequestContext),
+    id: ServerId,
+    status: ServerStatus,
+    now: OffsetDateTime,
+) -> Result<(), ConsoleError> {
+    let becomes_default =
+        status == ServerStatus::Published && servers::make_default_if_first(tx, id).await?;
+    if !servers::set_status(tx, id, status, now).await? {
+        return Err(ConsoleError::not_found("this server"));
+    }
+    if becomes_default {
+        let server = found_server(tx, id).await?;
+        let detail = json!({ "from": null, "to": server.slug });
+        let event = workspace.event(default_server::CHANGED, "tenant", workspace.id, detail);
+        audit::record(tx, &event, &context.origin(), now).await?;
+    }
+    Ok(())
 }
 
 /// Publishes a server: from now on it answers AI clients. The first one of a workspace becomes its

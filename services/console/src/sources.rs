@@ -13,18 +13,20 @@ use portolan_site::{
     console_error::ConsoleError, request_context::RequestContext, state::AuthState,
 };
 use portolan_storage::{
-    Reason,
+    Reason, TenantTx,
     registry::{
         credential_states, credentials,
-        sources::{self, NewSource},
+        sources::{self, NewSource, Source},
         tools::Imported,
-        trash, upstream_oauth,
+        trash,
+        upstream_oauth::{self, Leaving},
     },
     webhooks::alerts,
 };
 use portolan_upstream_sync::connect::flow;
 use serde::Deserialize;
 use serde_json::json;
+use time::OffsetDateTime;
 use url::Url;
 use utoipa::ToSchema;
 
@@ -190,12 +192,22 @@ async fn insert(
 ) -> Result<(), ConsoleError> {
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
-    has_room(&mut tx).await?;
-    sources::insert(&mut tx, new, now).await?;
-    insert_tools(&mut tx, new.id, tools, now).await?;
+    add(&mut tx, new, tools, now).await?;
     let detail = json!({ "name": new.name, "kind": new.kind, "tools": tools.len() });
     let event = workspace.event("source.created", "source", new.id, detail);
     change::commit(tx, context, now, &event).await
+}
+
+/// Adds a source with its tools.
+pub(crate) async fn add(
+    tx: &mut TenantTx,
+    new: &NewSource<'_>,
+    tools: &[(Imported, bool)],
+    now: OffsetDateTime,
+) -> Result<(), ConsoleError> {
+    has_room(tx).await?;
+    sources::insert(tx, new, now).await?;
+    insert_tools(tx, new.id, tools, now).await
 }
 
 /// One source.
@@ -229,40 +241,91 @@ pub struct SourceChange {
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     request_body = SourceChange, responses((status = 200, description = "Changed.", body = SourceView)))]
 pub(crate) async fn change_source(
-    State(state): State<AuthState>,
-    workspace: Workspace,
-    context: RequestContext,
+    editor: Editor,
     PathId(id): PathId<SourceIdKind>,
     JsonBody(request): JsonBody<SourceChange>,
 ) -> Result<Json<SourceView>, ConsoleError> {
-    workspace.require(Action::EditRegistry)?;
-    let name = request.name.as_deref().map(source_name).transpose()?;
-    let settings = request.settings.as_ref().map(|settings| SourceSettings {
-        timeout_ms: settings.timeout_ms,
-        max_response_bytes: settings.max_response_bytes,
-        follow_redirects: settings.follow_redirects,
-        tasks: settings.tasks,
-    });
-    if let Some(settings) = &settings {
+    let alteration = Alteration {
+        name: request.name.as_deref().map(source_name).transpose()?,
+        base_url: request.base_url.as_deref(),
+        settings: request.settings.as_ref().map(|settings| SourceSettings {
+            timeout_ms: settings.timeout_ms,
+            max_response_bytes: settings.max_response_bytes,
+            follow_redirects: settings.follow_redirects,
+            tasks: settings.tasks,
+        }),
+    };
+    let mut leaving = Vec::new();
+    if request.base_url.is_some() {
+        leaving = accounts_of(&editor, id).await?;
+    }
+    let mut tx = editor.begin().await?;
+    let before = found(&mut tx, id).await?;
+    let altered = alter(&editor, &mut tx, &before, &alteration).await?;
+    let detail = json!({ "name": alteration.name, "base_url": altered.base_url,
+        "settings": alteration.settings, "credential_removed": altered.credential_removed });
+    let source = found(&mut tx, id).await?;
+    editor
+        .commit(tx, "source.changed", "source", id, detail)
+        .await?;
+    if altered.accounts_removed {
+        flow::give_back_later(&editor.state, editor.workspace.id, leaving);
+    }
+    Ok(Json(view(source)))
+}
+
+/// The accounts that end when the address of a source changes. To be read before the transaction of
+/// the change.
+pub(crate) async fn accounts_of(
+    editor: &Editor,
+    id: SourceId,
+) -> Result<Vec<Leaving>, ConsoleError> {
+    let mut tx = editor.state.store.system(Reason::Upstreams).await?;
+    Ok(upstream_oauth::leaving(&mut tx, editor.workspace.id, Some(id), None).await?)
+}
+
+/// Members of a source to change; `None` stays.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Alteration<'a> {
+    /// Checked.
+    pub(crate) name: Option<&'a str>,
+    /// As a person entered it.
+    pub(crate) base_url: Option<&'a str>,
+    pub(crate) settings: Option<SourceSettings>,
+}
+
+/// The effects of a change of a source.
+#[derive(Debug)]
+pub(crate) struct Altered {
+    /// The new address, if there is one.
+    pub(crate) base_url: Option<String>,
+    pub(crate) credential_removed: bool,
+    pub(crate) accounts_removed: bool,
+}
+
+/// Changes a source. Another address takes a recent sign-in, and ends what the old one was opened
+/// with.
+pub(crate) async fn alter(
+    editor: &Editor,
+    tx: &mut TenantTx,
+    before: &Source,
+    alteration: &Alteration<'_>,
+) -> Result<Altered, ConsoleError> {
+    let Editor { state, now, .. } = editor;
+    let (id, now) = (before.id, *now);
+    let Alteration { name, settings, .. } = alteration;
+    if let Some(settings) = settings {
         settings.check().map_err(|(field, message)| {
             ConsoleError::invalid("settings_invalid", format!("For {field}, {message}."))
                 .field(format!("settings.{field}"))
         })?;
     }
-    let now = state.now();
-    let mut leaving = Vec::new();
-    if request.base_url.is_some() {
-        let mut tx = state.store.system(Reason::Upstreams).await?;
-        leaving = upstream_oauth::leaving(&mut tx, workspace.id, Some(id), None).await?;
-    }
-    let mut tx = state.store.tenant(workspace.id).await?;
-    let before = found(&mut tx, id).await?;
     let is_mcp = before.kind == SourceKind::Mcp;
-    let url = match request.base_url.as_deref() {
+    let url = match alteration.base_url {
         // The address of an attached server is none that a person may enter; it may stay.
         Some(text) if text == before.base_url => None,
-        Some(text) if is_mcp => Some(crate::upstreams::endpoint_url(&state, text)?),
-        Some(text) => Some(base_url(&state, text)?),
+        Some(text) if is_mcp => Some(crate::upstreams::endpoint_url(state, text)?),
+        Some(text) => Some(base_url(state, text)?),
         None => None,
     };
     let stored = url.as_ref().map(|url| {
@@ -275,34 +338,32 @@ pub(crate) async fn change_source(
     let elsewhere = stored.as_ref().is_some_and(|url| *url != before.base_url);
     // All calls of the source will go to the new address, with the data that they carry.
     if elsewhere {
-        workspace.require_recent_at_source(now, id)?;
+        editor.workspace.require_recent_at_source(now, id)?;
     }
-    sources::update(&mut tx, id, name, stored.as_deref(), settings.as_ref(), now).await?;
+    sources::update(tx, id, *name, stored.as_deref(), settings.as_ref(), now).await?;
     if elsewhere {
-        credential_states::forget(&mut tx, id).await?;
-        crate::credentials::end_alert(&mut tx, id, now).await?;
+        credential_states::forget(tx, id).await?;
+        crate::credentials::end_alert(tx, id, now).await?;
     }
     let moved = url.as_ref().is_some_and(|url| {
         Url::parse(&before.base_url).is_ok_and(|old| old.origin() != url.origin())
     });
     // A person who may change the address must not be able to send the secret to a host of their
     // choice.
-    let mut credential_removed = moved && credentials::delete(&mut tx, id).await?;
-    if elsewhere && let Some(before) = upstream_oauth::sign_in(&mut tx, id).await? {
+    let mut credential_removed = moved && credentials::delete(tx, id).await?;
+    let mut accounts_removed = false;
+    if elsewhere && let Some(before) = upstream_oauth::sign_in(tx, id).await? {
         // Accounts of the old address, those of persons too: a token goes only where it was issued for. The new one is connected anew.
-        upstream_oauth::delete_sign_in(&mut tx, id).await?;
+        upstream_oauth::delete_sign_in(tx, id).await?;
         let (sharing, method, server) = (&before.sharing, &before.method, before.server.as_ref());
-        upstream_oauth::set_sign_in(&mut tx, id, sharing, method, None, server, now).await?;
-        credential_removed = true;
-    } else {
-        leaving.clear();
+        upstream_oauth::set_sign_in(tx, id, sharing, method, None, server, now).await?;
+        (credential_removed, accounts_removed) = (true, true);
     }
-    let detail = json!({ "name": name, "base_url": stored, "settings": settings, "credential_removed": credential_removed });
-    let source = found(&mut tx, id).await?;
-    let event = workspace.event("source.changed", "source", id, detail);
-    change::commit(tx, &context, now, &event).await?;
-    flow::give_back_later(&state, workspace.id, leaving);
-    Ok(Json(view(source)))
+    Ok(Altered {
+        base_url: stored,
+        credential_removed,
+        accounts_removed,
+    })
 }
 
 /// Deletes a source; its tools answer no more. It can be restored for 30 days.
@@ -315,13 +376,23 @@ pub(crate) async fn delete_source(
 ) -> Result<Json<Deleted>, ConsoleError> {
     let mut tx = editor.begin().await?;
     let source = found(&mut tx, id).await?;
-    trash::delete(&mut tx, id, editor.now).await?;
-    alerts::end_of(&mut tx, &id.to_string(), editor.now).await?;
+    remove(&mut tx, id, editor.now).await?;
     let detail = json!({ "name": source.name });
     editor
         .commit(tx, "source.deleted", "source", id, detail)
         .await?;
     Ok(Json(Deleted::at(editor.now)))
+}
+
+/// Moves a source to the trash, and ends its alerts.
+pub(crate) async fn remove(
+    tx: &mut TenantTx,
+    id: SourceId,
+    now: OffsetDateTime,
+) -> Result<(), ConsoleError> {
+    trash::delete(tx, id, now).await?;
+    alerts::end_of(tx, &id.to_string(), now).await?;
+    Ok(())
 }
 
 /// Takes a deletion back.

@@ -29,6 +29,7 @@ const NOUNS: &[(&str, Option<ApiScope>, Option<ApiScope>)] = &[
     ("/default-server", None, Some(WorkspaceWrite)),
     ("/search", Some(RegistryRead), None),
     ("/trash", Some(RegistryRead), None),
+    ("/configuration", Some(RegistryRead), Some(RegistryWrite)),
     ("/sources", Some(RegistryRead), Some(RegistryWrite)),
     ("/sources/{id}/credential", None, Some(CredentialsWrite)),
     (

@@ -18,6 +18,7 @@ use portolan_storage::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
@@ -311,7 +312,11 @@ pub struct ToolChange {
 
 /// Checks a person's text: trimmed, not empty, bounded, without control characters other than line
 /// ends and tabs.
-fn wording(field: &'static str, text: &str, most: usize) -> Result<String, ConsoleError> {
+pub(crate) fn wording(
+    field: &'static str,
+    text: &str,
+    most: usize,
+) -> Result<String, ConsoleError> {
     let text = text.trim();
     let is_sound = !text.is_empty()
         && text.chars().count() <= most
@@ -329,7 +334,7 @@ fn wording(field: &'static str, text: &str, most: usize) -> Result<String, Conso
     }
 }
 
-fn tool_name(text: &str) -> Result<String, ConsoleError> {
+pub(crate) fn tool_name(text: &str) -> Result<String, ConsoleError> {
     let name = text.trim();
     if naming::is_valid(name) {
         Ok(name.to_owned())
@@ -371,32 +376,8 @@ pub(crate) async fn change_tool(
             .transpose()?;
     }
     let enabled = request.enabled.unwrap_or(before.enabled);
-    tools::customise(&mut tx, id, &overrides, enabled, editor.now).await?;
-    let (old_name, new_name) = (
-        before.name().to_owned(),
-        overrides
-            .name
-            .clone()
-            .unwrap_or(before.original.name.clone()),
-    );
-    if old_name != new_name {
-        published_items::rename(&mut tx, id, &old_name, &new_name)
-            .await
-            .map_err(|error| {
-                if error.is_conflict_on(ToolKind::CLASH) {
-                    ConsoleError::conflict(
-                        "name_clash",
-                        format!(
-                            "A server that offers this tool has another one called `{new_name}`."
-                        ),
-                    )
-                    .field("name")
-                    .details(json!({ "names": [new_name] }))
-                } else {
-                    error.into()
-                }
-            })?;
-    }
+    customise(&mut tx, &before, &overrides, enabled, editor.now).await?;
+    let new_name = overrides.name.as_ref().unwrap_or(&before.original.name);
     let changed = Overrides {
         name: (before.overrides.name != overrides.name).then(|| new_name.clone()),
         title: (before.overrides.title != overrides.title).then(String::new),
@@ -409,6 +390,35 @@ pub(crate) async fn change_tool(
         .commit(tx, "tool.changed", "tool", id, detail)
         .await?;
     Ok(Json(view(tool)))
+}
+
+/// Stores checked replacements and the switch of a tool. Servers that offer it under its old name
+/// follow.
+pub(crate) async fn customise(
+    tx: &mut TenantTx,
+    before: &Tool,
+    overrides: &Overrides,
+    enabled: bool,
+    now: OffsetDateTime,
+) -> Result<(), ConsoleError> {
+    tools::customise(tx, before.id, overrides, enabled, now).await?;
+    let new_name = overrides.name.as_ref().unwrap_or(&before.original.name);
+    if before.name() == new_name {
+        return Ok(());
+    }
+    let renamed = published_items::rename(tx, before.id, before.name(), new_name).await;
+    renamed.map(drop).map_err(|error| {
+        if error.is_conflict_on(ToolKind::CLASH) {
+            ConsoleError::conflict(
+                "name_clash",
+                format!("A server that offers this tool has another one called `{new_name}`."),
+            )
+            .field("name")
+            .details(json!({ "names": [new_name] }))
+        } else {
+            error.into()
+        }
+    })
 }
 
 /// The tools to enable or disable.

@@ -243,17 +243,36 @@ pub(crate) async fn preview_upstream(
     workspace.require(Action::EditRegistry)?;
     let url = endpoint_url(&state, &request.url)?;
     let slot = slot(request.credential)?;
+    let offer = look_at(&state, &workspace, &url, slot.as_ref()).await?;
+    Ok(Json(preview(offer)))
+}
+
+/// Looks at a server that is to be added.
+pub(crate) async fn look_at(
+    state: &AuthState,
+    workspace: &Workspace,
+    url: &Url,
+    slot: Option<&CredentialSlot>,
+) -> Result<Offer, ConsoleError> {
     let target = LookTarget {
         tenant: workspace.id,
-        url,
+        url: url.clone(),
         settings: SourceSettings::default(),
-        opened_by: slot.as_ref().into(),
+        opened_by: slot.into(),
     };
-    let _turn = turn(&state, &workspace).await?;
-    let offer = look::look(&state, target)
-        .await
-        .map_err(|error| not_looked_at(&error))?;
-    Ok(Json(preview(offer)))
+    let _turn = turn(state, workspace).await?;
+    let looked = look::look(state, target).await;
+    looked.map_err(|error| not_looked_at(&error))
+}
+
+/// Refuses a prefix with which a name of the offer is too long.
+pub(crate) fn fits(prefix: &str, offer: &Offer) -> Result<(), ConsoleError> {
+    match longest_name(offer) {
+        Some((what, name, length)) if length + prefix.len() > LONGEST_NAME => {
+            Err(too_long(prefix, what, name, length))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A turn at looking at a server. A member who asks for many looks at once waits for their own
@@ -340,20 +359,10 @@ pub(crate) async fn add_upstream(
     let offer = if request.sign_in.is_some() {
         None
     } else {
-        let target = LookTarget {
-            tenant: editor.workspace.id,
-            url: url.clone(),
-            settings: SourceSettings::default(),
-            opened_by: slot.as_ref().into(),
-        };
-        let _turn = turn(&editor.state, &editor.workspace).await?;
-        let looked = look::look(&editor.state, target).await;
-        Some(looked.map_err(|error| not_looked_at(&error))?)
+        Some(look_at(&editor.state, &editor.workspace, &url, slot.as_ref()).await?)
     };
-    if let Some((what, name, length)) = offer.as_ref().and_then(longest_name)
-        && length + prefix.len() > LONGEST_NAME
-    {
-        return Err(too_long(prefix, what, name, length));
+    if let Some(offer) = &offer {
+        fits(prefix, offer)?;
     }
     let given = request.name.trim().to_owned();
     let own = || {
@@ -535,33 +544,43 @@ pub(crate) async fn change_upstream(
     let prefix = request.prefix.as_deref().map(checked_prefix).transpose()?;
     let mut tx = editor.begin().await?;
     let before = known(&mut tx, id).await?;
-    if let Some(prefix) = prefix
-        && prefix != before.prefix
-    {
-        if let Some((what, name)) = stored::longest_name(&mut tx, id).await?
-            && name.chars().count() + prefix.len() > LONGEST_NAME
-        {
-            return Err(too_long(prefix, &what, &name, name.chars().count()));
-        }
-        stored::change_prefix(&mut tx, id, &before.prefix, prefix)
-            .await
-            .map_err(|error| match error {
-                StorageError::Refused { .. } => ConsoleError::conflict(
-                    "name_clash",
-                    "With this prefix two tools or prompts of a server would have the same name. Choose another one.",
-                )
-                .field("prefix")
-                .caused_by(error),
-                error => error.into(),
-            })?;
-    }
-    stored::configure(&mut tx, id, prefix, request.hold_changes).await?;
+    configure(&mut tx, id, &before.prefix, (prefix, request.hold_changes)).await?;
     let answer = known(&mut tx, id).await?;
     let detail = json!({ "prefix": prefix, "hold_changes": request.hold_changes });
     editor
         .commit(tx, "upstream.changed", "source", id, detail)
         .await?;
     Ok(Json(answer))
+}
+
+/// Changes the checked prefix of a server's names, and whether its changes wait. `None` stays.
+pub(crate) async fn configure(
+    tx: &mut TenantTx,
+    id: SourceId,
+    before: &str,
+    (prefix, hold_changes): (Option<&str>, Option<bool>),
+) -> Result<(), ConsoleError> {
+    if let Some(prefix) = prefix
+        && prefix != before
+    {
+        if let Some((what, name)) = stored::longest_name(tx, id).await?
+            && name.chars().count() + prefix.len() > LONGEST_NAME
+        {
+            return Err(too_long(prefix, &what, &name, name.chars().count()));
+        }
+        let changed = stored::change_prefix(tx, id, before, prefix).await;
+        changed.map_err(|error| match error {
+            StorageError::Refused { .. } => ConsoleError::conflict(
+                "name_clash",
+                "With this prefix two tools or prompts of a server would have the same name. Choose another one.",
+            )
+            .field("prefix")
+            .caused_by(error),
+            error => error.into(),
+        })?;
+    }
+    stored::configure(tx, id, prefix, hold_changes).await?;
+    Ok(())
 }
 
 /// Whether to look, or to agree to what was found.

@@ -54,8 +54,11 @@ pub(crate) fn is_object(path: &str) -> bool {
         .any(|noun| path == format!("/api/v1/workspaces/{{ws}}/{noun}/{{id}}"))
 }
 
-/// Ends of paths whose requests change no object, or more than one transaction.
-const UNVERSIONED: [&str; 5] = ["/account", "/preview", "/sign-in", "/sync", "/test"];
+/// Ends of paths whose requests change no object, or more than one transaction. A plan has the
+/// revision that it holds for.
+const UNVERSIONED: [&str; 6] = [
+    "/account", "/apply", "/preview", "/sign-in", "/sync", "/test",
+];
 
 /// Returns true for a change of an object of the registry, which checks the condition when it
 /// commits.

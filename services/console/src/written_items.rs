@@ -132,7 +132,19 @@ pub(crate) async fn create<T: WrittenItem>(
     new: T::Checked,
 ) -> Result<(StatusCode, Json<T::View>), ConsoleError> {
     let mut tx = editor.begin().await?;
-    if T::count(&mut tx).await? >= MOST {
+    let id = add::<T>(&mut tx, &new, editor.now).await?;
+    let detail = Some(T::detail(&new));
+    let made = commit::<T>(editor, tx, id, T::WORDS.created, detail).await?;
+    Ok((StatusCode::CREATED, Json(made)))
+}
+
+/// Adds an item to the workspace.
+pub(crate) async fn add<T: WrittenItem>(
+    tx: &mut TenantTx,
+    new: &T::Checked,
+    now: Timestamp,
+) -> Result<Id<T::Kind>, ConsoleError> {
+    if T::count(tx).await? >= MOST {
         let noun = T::WORDS.noun;
         return Err(ConsoleError::conflict(
             T::WORDS.too_many,
@@ -140,10 +152,8 @@ pub(crate) async fn create<T: WrittenItem>(
         ));
     }
     let id = Id::generate();
-    T::write(&mut tx, id, &new, None, editor.now).await?;
-    let detail = Some(T::detail(&new));
-    let made = commit::<T>(editor, tx, id, T::WORDS.created, detail).await?;
-    Ok((StatusCode::CREATED, Json(made)))
+    T::write(tx, id, new, None, now).await?;
+    Ok(id)
 }
 
 /// Replaces an item. Servers that publish it under its old address follow.
@@ -155,17 +165,29 @@ pub(crate) async fn replace<T: WrittenItem>(
     let mut tx = editor.begin().await?;
     let before: T = written_here(&mut tx, id).await?;
     let new = check()?;
-    T::write(&mut tx, id, &new, Some(&before), editor.now).await?;
-    let (old, address) = (before.address(), T::new_address(&new));
-    if old != address {
-        published_items::rename(&mut tx, id, old, address)
-            .await
-            .map_err(|error| T::taken(error, address))?;
-    }
+    overwrite(&mut tx, id, &before, &new, editor.now).await?;
     let detail = Some(T::detail(&new));
     commit::<T>(editor, tx, id, T::WORDS.changed, detail)
         .await
         .map(Json)
+}
+
+/// Puts a definition in the place of `before`, which was written here.
+pub(crate) async fn overwrite<T: WrittenItem>(
+    tx: &mut TenantTx,
+    id: Id<T::Kind>,
+    before: &T,
+    new: &T::Checked,
+    now: Timestamp,
+) -> Result<(), ConsoleError> {
+    T::write(tx, id, new, Some(before), now).await?;
+    let (old, address) = (before.address(), T::new_address(new));
+    if old != address {
+        published_items::rename(tx, id, old, address)
+            .await
+            .map_err(|error| T::taken(error, address))?;
+    }
+    Ok(())
 }
 
 /// Enables or disables an item, also one of an upstream server.

@@ -5,8 +5,13 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::{
-    admin::AdminArguments, attach::AttachArguments, connect::ConnectArguments, dev::DevArguments,
-    settings::Role, test_calls::TestCallsArguments,
+    admin::AdminArguments,
+    attach::AttachArguments,
+    configuration::{ApplyArguments, ExportArguments, PlanOptions, ValidateArguments},
+    connect::ConnectArguments,
+    dev::DevArguments,
+    settings::Role,
+    test_calls::TestCallsArguments,
 };
 
 /// A hosted MCP service: turn APIs into tools and publish them to AI clients.
@@ -56,6 +61,19 @@ pub enum Command {
     /// Runs saved calls of an MCP server and checks their answers. Exit codes: 0 all hold, 1 the
     /// calls could not be made, 2 an assertion does not hold.
     TestCalls(Box<TestCallsArguments>),
+    /// Checks a file of configuration without a workspace. Exit codes: 0 sound, 1 not.
+    Validate(ValidateArguments),
+    /// Shows what a file of configuration would change in a workspace. Exit codes: 0 nothing, 2
+    /// something, 1 an error.
+    Plan(Box<PlanOptions>),
+    /// Makes a workspace what a file of configuration says, in one transaction. Exit codes: 0 done,
+    /// 1 an error.
+    Apply(Box<ApplyArguments>),
+    /// Prints a workspace as a file of configuration.
+    Export(Box<ExportArguments>),
+    /// Shows how a workspace differs from a file of configuration. Exit codes: 0 not at all, 2 it
+    /// does, 1 an error.
+    Drift(Box<PlanOptions>),
     /// Prints what other tools build on.
     Emit {
         /// What to print.
@@ -75,4 +93,6 @@ pub enum Emitted {
     ConfigurationSchema,
     /// The catalogue of events, in Markdown.
     Events,
+    /// The JSON Schema of files of configuration as code.
+    BundleSchema,
 }

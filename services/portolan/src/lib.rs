@@ -5,6 +5,7 @@
 //! | [`admin`] | what an operator looks at and changes |
 //! | [`attach`] | offers a server of this machine to a workspace |
 //! | [`connect`] | a stdio MCP server in front of a remote one |
+//! | [`configuration`] | a workspace as a file: checked, planned, applied, exported |
 //! | [`test_calls`] | runs saved calls of a server, and checks their answers |
 //! | [`cli`] | verbs and their options |
 //! | [`settings`] | configuration by file and environment |
@@ -20,6 +21,7 @@ pub mod attach;
 mod attaching;
 pub mod cli;
 mod clock_watch;
+pub mod configuration;
 pub mod connect;
 pub mod console;
 pub mod dev;
@@ -51,7 +53,7 @@ use settings::Settings;
 /// Runs the command line. Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong
 /// usage, 3 `doctor` or `admin audit verify` found something, 4 `admin` was not told `--yes`,
 /// 5 `connect` did not reach the server, 6 `connect` is not signed in. `test-calls` ends with 2 if an
-/// assertion does not hold.
+/// assertion does not hold, `plan` and `drift` if there are changes.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -111,6 +113,11 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Attach(arguments) => attach::run(*arguments, &environment().collect()),
         Command::Connect(arguments) => connect::run(&arguments, &environment().collect()),
         Command::TestCalls(arguments) => test_calls::run(&arguments, &environment().collect()),
+        Command::Validate(arguments) => configuration::validate(&arguments),
+        Command::Plan(options) => configuration::plan(&options, &environment().collect()),
+        Command::Apply(arguments) => configuration::apply(&arguments, &environment().collect()),
+        Command::Export(arguments) => configuration::export(&arguments, &environment().collect()),
+        Command::Drift(options) => configuration::drift(&options, &environment().collect()),
         Command::Emit { what } => {
             match what {
                 Emitted::Openapi => say(&portolan_console::openapi().to_pretty_json()?),
@@ -120,6 +127,11 @@ fn run(cli: Cli) -> Result<ExitCode> {
                     say(&serde_json::to_string_pretty(&schema)?);
                 }
                 Emitted::Events => say(portolan_webhooks::catalogue::page().trim_end()),
+                Emitted::BundleSchema => {
+                    say(&serde_json::to_string_pretty(
+                        &portolan_bundle::json_schema(),
+                    )?);
+                }
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -113,11 +113,22 @@ pub async fn replace(
     Ok(done.rows_affected() == 1)
 }
 
-async fn select(tx: &mut TenantTx, id: Option<PromptId>) -> Result<Vec<Prompt>, StorageError> {
+/// Whether the messages of prompts are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Messages {
+    Read,
+    Skipped,
+}
+
+async fn select(
+    tx: &mut TenantTx,
+    id: Option<PromptId>,
+    messages: Messages,
+) -> Result<Vec<Prompt>, StorageError> {
     let tenant = tx.tenant().uuid();
     let rows = sqlx::query!(
         r#"select p.id, p.source_id, s.name as "source_name?", p.name, p.title, p.description, p.arguments, p.enabled, p.state, p.updated_at,
-                  case when $2::uuid is null then '[]'::jsonb else p.messages end as "messages!",
+                  case when $3 then p.messages else '[]'::jsonb end as "messages!",
                   array(select v.slug from server_prompts u join servers v on v.tenant_id = u.tenant_id and v.id = u.server_id
                          where u.tenant_id = p.tenant_id and u.prompt_id = p.id and v.deleted_at is null order by v.slug) as "used_by!"
            from prompts p left join sources s on s.tenant_id = p.tenant_id and s.id = p.source_id
@@ -125,6 +136,7 @@ async fn select(tx: &mut TenantTx, id: Option<PromptId>) -> Result<Vec<Prompt>, 
            order by p.name, p.id"#,
         tenant,
         id.map(PromptId::uuid),
+        messages == Messages::Read,
     )
     .fetch_all(tx.connection())
     .await?;
@@ -159,12 +171,17 @@ async fn select(tx: &mut TenantTx, id: Option<PromptId>) -> Result<Vec<Prompt>, 
 
 /// All prompts, by name, without their messages.
 pub async fn list(tx: &mut TenantTx) -> Result<Vec<Prompt>, StorageError> {
-    select(tx, None).await
+    select(tx, None, Messages::Skipped).await
+}
+
+/// All prompts, by name, with their messages.
+pub async fn list_whole(tx: &mut TenantTx) -> Result<Vec<Prompt>, StorageError> {
+    select(tx, None, Messages::Read).await
 }
 
 /// One prompt, with its messages.
 pub async fn find(tx: &mut TenantTx, id: PromptId) -> Result<Option<Prompt>, StorageError> {
-    Ok(select(tx, Some(id)).await?.pop())
+    Ok(select(tx, Some(id), Messages::Read).await?.pop())
 }
 
 /// A prompt as a server publishes it.

@@ -24,7 +24,7 @@ pub(crate) const GRACE: Duration = Duration::hours(1);
 pub const MOST: i64 = 100;
 
 /// What kind of thing was deleted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::Type)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, sqlx::Type)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 pub enum DeletedKind {
     /// A source of tools.

@@ -220,6 +220,8 @@ update tenants set default_server = '{x}' where id = '{t}';
 insert into server_tools (tenant_id, server_id, tool_id, published_name) values ('{t}', '{x}', '{x}', 'get');
 insert into server_prompts (tenant_id, server_id, prompt_id, published_name) values ('{t}', '{x}', '{x}', 'prompt');
 insert into server_resources (tenant_id, server_id, resource_id, published_uri) values ('{t}', '{x}', '{x}', 'note:one');
+insert into configuration_plans (tenant_id, id, owner, base_revision, changes_digest, sealed, created_at, expires_at)
+  values ('{t}', '{x}', 'acme', 0, decode(repeat('00', 32), 'hex'), '', now(), now());
 insert into saved_calls (tenant_id, id, server_id, name, method, params, expect, created_at, changed_at)
   values ('{t}', '{x}', '{x}', 'one', 'tools/call', '{}', '{}', now(), now());
 insert into tool_calls (tenant_id, at, tool_name, outcome, duration_ms) values ('{t}', now(), 'get', 'ok', 1);

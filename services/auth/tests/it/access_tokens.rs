@@ -24,7 +24,7 @@ use crate::{
 const NOTHING: &str = "01939d6c1e7b7c6e8f3a2b1c0d9e8f7a";
 
 /// A program with a token. It has no cookies and no pages.
-struct Program<'a> {
+pub(crate) struct Program<'a> {
     browser: Browser<'a>,
     token: String,
 }
@@ -37,7 +37,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
+    pub(crate) async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
         let uri = format!("/api/v1{path}");
         self.send(method, &uri, body).await
     }
@@ -78,7 +78,7 @@ async fn personal<'a>(service: &'a TestService, person: &Browser<'_>) -> Program
     Program::new(service, made["secret"].as_str().unwrap())
 }
 
-async fn of_workspace<'a>(
+pub(crate) async fn of_workspace<'a>(
     service: &'a TestService,
     admin: &Browser<'_>,
     role: Role,
@@ -89,7 +89,7 @@ async fn of_workspace<'a>(
     Program::new(service, made["secret"].as_str().unwrap())
 }
 
-fn code(answer: &Answer) -> String {
+pub(crate) fn code(answer: &Answer) -> String {
     answer.json()["error"]["code"].as_str().unwrap().to_owned()
 }
 

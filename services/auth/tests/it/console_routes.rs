@@ -106,6 +106,8 @@ struct Scene {
     client: String,
     /// A client that registered itself, and that the workspace allowed.
     guest: String,
+    /// A plan of configuration that changes a credential.
+    plan: String,
 }
 
 impl Scene {
@@ -139,6 +141,7 @@ impl Scene {
             "servers" => nothing("srv"),
             "calls" => nothing("call"),
             "call-views" => nothing("viw"),
+            "configuration" => self.plan.clone(),
             _ => String::new(),
         }
     }
@@ -223,9 +226,23 @@ fn body(row: &Row) -> Option<Value> {
         }
         (_, "/webhooks/{id}/target") => json!({"url": "https://hooks.example/x"}),
         (_, "/webhooks/{id}/replay") => json!({"since": "2026-01-01T00:00:00Z"}),
+        (_, "/configuration/plans") => new_credential(),
         (_, "/upstreams" | "/upstreams/preview") => json!({"url": "nowhere"}),
         _ => json!({}),
     })
+}
+
+/// A plan that replaces the credential of the source `Keyed`.
+fn new_credential() -> Value {
+    let bundle = format!(
+        "format: portolan/v1\nname: routes\nsources: [{{name: Keyed, kind: http, base_url: {API}, \
+         credential: {{bearer: {{secret: env:KEY}}}}}}]"
+    );
+    json!({"bundle": bundle, "secrets": {"env:KEY": "of-the-intruder"}})
+}
+
+fn no_change() -> Value {
+    json!({"bundle": "format: portolan/v1\nname: routes\n"})
 }
 
 fn sign_in() -> Value {
@@ -318,8 +335,11 @@ async fn scene(service: &TestService) -> (Scene, Vec<(Role, Browser<'_>)>) {
     made(&owner, Method::PUT, "/client-rule", json!({"rule": "list"})).await;
     let less = json!({"http_sse": false, "workspace_tokens": false});
     made(&owner, Method::PATCH, "", less).await;
+    let path = "/configuration/plans";
+    let plan = made(&owner, Method::POST, path, new_credential()).await;
     people.push((Role::Owner, owner));
     let scene = Scene {
+        plan: plan["id"].as_str().unwrap().to_owned(),
         other,
         open,
         keyed,
@@ -337,7 +357,10 @@ async fn s3_every_route_asks_for_a_recent_proof_of_every_role_where_the_page_say
     let (scene, people) = scene(&service).await;
     service.wait(Duration::minutes(11));
     let mut wrong = Vec::new();
-    for row in table() {
+    // A plan holds for one revision, and other requests change the workspace.
+    let mut rows = table();
+    rows.sort_by_key(|row| !row.path.contains("/configuration/"));
+    for row in rows {
         let slug = if row.path.ends_with("{ws}/restore") {
             "gone"
         } else {
@@ -382,7 +405,15 @@ async fn s3_every_route_asks_for_a_recent_proof_of_every_role_where_the_page_say
     let (open, bare) = (scene.open, scene.bare);
     let (account, client, guest) = (scene.account, scene.client, scene.guest);
     let off = json!({"enabled": false});
+    let plan = made(owner, Method::POST, "/configuration/plans", no_change()).await;
+    let plan = plan["id"].as_str().unwrap().to_owned();
     let free = [
+        (
+            Method::POST,
+            format!("/configuration/plans/{plan}/apply"),
+            json!({}),
+        ),
+        (Method::POST, "/configuration/plans".to_owned(), no_change()),
         (
             Method::PATCH,
             String::new(),

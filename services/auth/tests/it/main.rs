@@ -9,6 +9,7 @@ mod alerts;
 mod api_sign_in;
 mod breached;
 mod calls;
+mod configuration;
 mod connect;
 mod console;
 mod console_routes;

@@ -1,0 +1,7 @@
+//! The format, from a text to differences.
+
+mod changes;
+mod faults;
+mod generated;
+mod schema;
+mod texts;
