@@ -13,7 +13,7 @@ use crate::generated::bundle;
 fn between(before: &str, after: &str) -> Value {
     let read = |text: &str| {
         let text = format!("format: portolan/v1\nname: a\n{text}");
-        canonical(parse(&text).unwrap().bundle)
+        canonical(parse(&text).expect("a whole file").bundle)
     };
     let found: Vec<Change> = changes(&read(before), &read(after));
     json!(found)

@@ -239,7 +239,7 @@ async fn a_kept_answer_is_sealed() {
     let claim = idempotent_requests::claim(&mut tx, (id, &key), &request, now)
         .await
         .unwrap();
-    let idempotent_requests::Claim::Done(sealed) = claim else {
+    let Claim::Done(sealed) = claim else {
         panic!("{claim:?}");
     };
     assert!(!sealed.windows(5).any(|bytes| bytes == b"sales"));
