@@ -583,6 +583,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/configuration": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The workspace as a file, in canonical form. Secrets are references to the workspace. For
+         *     developers: it has documents and files.
+         */
+        get: operations["export_configuration"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/configuration/plans": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Computes the changes that lead from the workspace to the file, and keeps them for 30 minutes.
+         *     Changes nothing.
+         */
+        post: operations["plan_configuration"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/configuration/plans/{id}/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Applies a plan in one transaction, once. 409 with what changed if the workspace changed since
+         *     the plan was made.
+         */
+        post: operations["apply_configuration"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/connects": {
         parameters: {
             query?: never;
@@ -2435,6 +2495,20 @@ export interface components {
          * @enum {string}
          */
         ApiScope: "workspace:read" | "workspace:write" | "registry:read" | "registry:write" | "credentials:write" | "access:read" | "access:write" | "calls:read" | "tools:call" | "audit:read";
+        /** @description The result of an application. */
+        AppliedConfiguration: {
+            /** @description The changes of the plan. */
+            changes: components["schemas"]["ConfigurationChange"][];
+            /** @description Number of objects without a change that the file begins to own. */
+            claimed: number;
+        };
+        /** @description Facts about an application. */
+        ApplyRequest: {
+            /** @description Facts for the audit log, such as `commit` and `run`: up to 20, each of up to 200 characters. */
+            meta?: {
+                [key: string]: string;
+            };
+        };
         /** @description A fault of the arguments. */
         ArgumentFault: {
             message: string;
@@ -2783,6 +2857,55 @@ export interface components {
             client: string;
             /** @description The effect there, and the remedy. */
             message: string;
+        };
+        /** @description A change of one object. */
+        ConfigurationChange: {
+            /** @description Its fields that change. A deletion has none. */
+            fields: components["schemas"]["ConfigurationFieldChange"][];
+            /** @description Its key. */
+            key: string;
+            /** @description Its kind. */
+            kind: components["schemas"]["ConfigurationObjectKind"];
+            /** @description What becomes of it. */
+            op: components["schemas"]["ConfigurationOperation"];
+        };
+        /** @description A change of one field. */
+        ConfigurationFieldChange: {
+            /** @description The value after; absent if there is none. */
+            after?: unknown;
+            /** @description The value before; absent if there was none. Long texts are cut. */
+            before?: unknown;
+            /** @description Its path in the object. */
+            path: string;
+        };
+        /**
+         * @description Kinds of objects.
+         * @enum {string}
+         */
+        ConfigurationObjectKind: "source" | "prompt" | "resource" | "server";
+        /**
+         * @description What becomes of an object.
+         * @enum {string}
+         */
+        ConfigurationOperation: "create" | "update" | "delete";
+        /** @description Changes of a workspace that can be applied once. */
+        ConfigurationPlan: {
+            /**
+             * Format: int64
+             * @description Revision of the workspace that the changes hold for.
+             */
+            base_revision: number;
+            /** @description By kind and key. Empty if the workspace is as the file says. */
+            changes: components["schemas"]["ConfigurationChange"][];
+            /** @description Number of objects without a change that the file begins to own. */
+            claimed: number;
+            /**
+             * Format: date-time
+             * @description The plan can be applied until then.
+             */
+            expires_at: string;
+            /** @example pln_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
         };
         /** @description The next address of the browser. */
         ConnectAnswer: {
@@ -4663,6 +4786,23 @@ export interface components {
             /** @description Absent for a person who is no longer a member. */
             user_name?: string;
         };
+        /** @description A file to be planned. */
+        PlanRequest: {
+            /** @description The file: YAML or JSON of the format portolan/v1, up to 5 MiB. */
+            bundle: string;
+            /** @description Take over objects that another file manages. */
+            claim?: boolean;
+            /** @description Texts of `file:` locations, by path as the file writes it. */
+            files?: {
+                [key: string]: string;
+            };
+            /** @description Which objects that the file does not have are deleted; `owned` if absent. */
+            prune?: components["schemas"]["Prune"];
+            /** @description Values of secrets, by reference as the file writes it. They are never shown again. */
+            secrets?: {
+                [key: string]: string;
+            };
+        };
         /** @description The document to preview. */
         PreviewRequest: {
             /** @description The document. */
@@ -4789,6 +4929,11 @@ export interface components {
             /** @description The path to try a sign-in, for a browser that is signed in here. */
             sign_in_path: string;
         };
+        /**
+         * @description Which objects that the file does not have are deleted.
+         * @enum {string}
+         */
+        Prune: "none" | "owned" | "all";
         /** @description The public keys of an account, or their address. */
         PublicKeysBody: {
             /** @description A JWK set. */
@@ -7459,6 +7604,127 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AdmissionChanged"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    export_configuration: {
+        parameters: {
+            query?: {
+                /** @description `yaml` or `json`; by `Accept` if absent, and JSON then by default. */
+                format?: "yaml" | "json";
+                /**
+                 * @description The name of the file. If absent: of the file that owns most objects, else the workspace's
+                 *     slug.
+                 */
+                name?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file, of the format portolan/v1. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                    "application/yaml": unknown;
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    plan_configuration: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlanRequest"];
+            };
+        };
+        responses: {
+            /** @description The changes. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConfigurationPlan"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    apply_configuration: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a token: the request is carried out once for each key, and its answer is repeated for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Plan */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApplyRequest"];
+            };
+        };
+        responses: {
+            /** @description Applied. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AppliedConfiguration"];
                 };
             };
             /** @description A refusal: what is wrong, and what to do. */
