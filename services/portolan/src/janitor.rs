@@ -46,7 +46,7 @@ pub(crate) async fn run(store: Store, clock: Clock, watch: ClockWatch, stop: Can
 /// One run. `false` if something failed: it is left for the next one.
 async fn end_all(store: &Store, clock: &Clock, stop: &CancellationToken) -> bool {
     let mut is_done = match end_tenants(store, clock).await {
-        Ok(Ended { tenants, failed }) => {
+        Ok(Destroyed { tenants, failed }) => {
             if tenants > 0 {
                 tracing::info!(tenants, "deleted workspaces were destroyed");
             }
@@ -81,7 +81,7 @@ async fn end_all(store: &Store, clock: &Clock, stop: &CancellationToken) -> bool
 }
 
 /// Deleted workspaces of one run.
-struct Ended {
+struct Destroyed {
     /// So many were destroyed.
     tenants: usize,
     /// So many could not be.
@@ -91,7 +91,7 @@ struct Ended {
 /// AUTH-M6: what was deleted a month ago goes. The keys of each tenant first, in a transaction of
 /// their own: what is sealed is lost even if the rest cannot go yet. A tenant that cannot go keeps
 /// no other one here.
-async fn end_tenants(store: &Store, clock: &Clock) -> Result<Ended, StorageError> {
+async fn end_tenants(store: &Store, clock: &Clock) -> Result<Destroyed, StorageError> {
     let mut tenants = 0;
     let mut failed = Vec::new();
     for _ in 0..ROUNDS {
@@ -121,7 +121,7 @@ async fn end_tenants(store: &Store, clock: &Clock) -> Result<Ended, StorageError
         }
     }
     let failed = failed.len();
-    Ok(Ended { tenants, failed })
+    Ok(Destroyed { tenants, failed })
 }
 
 async fn end_tenant(store: &Store, tenant: TenantId, now: Timestamp) -> Result<(), StorageError> {

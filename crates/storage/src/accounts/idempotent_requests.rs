@@ -15,7 +15,7 @@ pub const LOST: Duration = Duration::minutes(15);
 /// Most bytes that are kept for a token. Answers that are being made may exceed it once.
 pub const MOST_BYTES: i64 = 64 * 1024 * 1024;
 
-/// What a row takes beside its answer, about: many small answers count too.
+/// Bytes of a row beside its answer, about: many small answers count too.
 const ROW_BYTES: i64 = 256;
 
 /// The meaning of a key for a request.

@@ -8,7 +8,7 @@ use portolan_model::{
 use time::Duration;
 use uuid::Uuid;
 
-use crate::{EdgeTx, StorageError, TenantTx, registry::credentials::WrappedKey};
+use crate::{EdgeTx, StorageError, TenantTx};
 
 /// The content of a call, to be written.
 #[derive(Debug, Clone)]
@@ -80,8 +80,10 @@ pub async fn insert_many(tx: &mut EdgeTx, contents: &[NewContent]) -> Result<(),
 pub struct SealedContent {
     /// From then on it is not shown.
     pub ends_at: Timestamp,
-    /// The data key.
-    pub key: WrappedKey,
+    /// Id of the data key; bound into its wrapping.
+    pub key_id: Uuid,
+    /// The data key, wrapped by the key-encryption key.
+    pub wrapped_key: Vec<u8>,
     /// Sealed under the data key.
     pub sealed: Vec<u8>,
 }
@@ -124,10 +126,8 @@ pub async fn find(
     .await?;
     Ok(row.map(|row| SealedContent {
         ends_at: row.ends_at,
-        key: WrappedKey {
-            id: row.id,
-            wrapped: row.wrapped,
-        },
+        key_id: row.id,
+        wrapped_key: row.wrapped,
         sealed: row.sealed,
     }))
 }

@@ -287,7 +287,7 @@ async fn a_lost_claim_keeps_and_frees_nothing() {
     assert_eq!(claim.unwrap(), Claim::Done(b"own".to_vec()));
 }
 
-/// Rule: API-13. What a token keeps is bounded; the refusal tells what to do.
+/// Rule: API-13. The bytes kept for a token are bounded; the refusal tells what to do.
 #[tokio::test]
 async fn a_token_that_keeps_too_much_is_refused_new_keys() {
     let service = TestService::open().await;

@@ -109,11 +109,11 @@ fn opened(
     kept: &SealedContent,
 ) -> Result<CallContent, ConsoleError> {
     let (tenant, now) = (workspace.id.uuid().into_bytes(), state.now());
-    let owner = data_key_owner(tenant, kept.key.id.into_bytes());
+    let owner = data_key_owner(tenant, kept.key_id.into_bytes());
     let place = content_place(tenant, call.uuid().into_bytes());
     let plain = state
         .keys
-        .open_data_key(&owner, &kept.key.wrapped, now)
+        .open_data_key(&owner, &kept.wrapped_key, now)
         .and_then(|key| key.open_content(&place, &kept.sealed, now))
         .map_err(|fault| ConsoleError::internal("content of a call", fault))?;
     serde_json::from_slice(plain.expose())
