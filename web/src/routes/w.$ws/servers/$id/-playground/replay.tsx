@@ -14,7 +14,7 @@ export function ReplayNote({ call }: { call: CapturedCall }) {
   return (
     <Alert mb="md" color="sea" title="Arguments of a captured call">
       They come from{' '}
-      <TextLink to="/w/$ws/calls/$id" params={{ ws: workspace.slug, id: call.id }}>
+      <TextLink underline="always" to="/w/$ws/calls/$id" params={{ ws: workspace.slug, id: call.id }}>
         this call
       </TextLink>
       . A replay is a new call, made as you.
@@ -29,7 +29,7 @@ export function ReplayGone({ call }: { call: string }) {
   return (
     <Alert color="yellow" data-tone="yellow" title="The captured call is not here any more">
       Revealed content stays in the page’s memory only.{' '}
-      <TextLink to="/w/$ws/calls/$id" params={{ ws: workspace.slug, id: call }}>
+      <TextLink underline="always" to="/w/$ws/calls/$id" params={{ ws: workspace.slug, id: call }}>
         Reveal it again
       </TextLink>
     </Alert>
