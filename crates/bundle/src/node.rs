@@ -1,7 +1,7 @@
 //! YAML or JSON as a tree whose values have their places.
 //!
-//! Plain scalars are resolved by the YAML 1.2 core schema. Bounds: [`MOST_LEVELS`], [`MOST_NODES`]
-//! and [`MOST_ALIASES`], so that a small text makes no large tree (CONF-2).
+//! Plain scalars are resolved by the YAML 1.2 core schema. Bounds: `MOST_LEVELS`, `MOST_NODES`
+//! and `MOST_ALIASES`, so that a small text makes no large tree (CONF-2).
 
 use std::{collections::HashMap, fmt};
 
