@@ -3,6 +3,7 @@ import type { InsightsFilter, InsightsRow, Period } from '../api/insights';
 import { outcomes } from '../outcomes';
 import { formatBytes, formatDuration, formatTokens } from '../time';
 import { changeOf } from './insights-tiles';
+import { TextLink } from './link-button';
 import { Panel } from './page';
 import { cell, Table, useShown } from './table';
 
@@ -79,14 +80,15 @@ export function InsightsTable({
               {row.name === '' ? (
                 row.calls.toLocaleString()
               ) : (
-                <Link
+                <TextLink
+                  underline="always"
                   to="/w/$ws/calls"
                   params={{ ws }}
                   search={{ ...filter, [dimension]: row.name, from, to }}
                   aria-label={`${row.calls.toLocaleString()} calls of ${nameOf(dimension, row)}`}
                 >
                   {row.calls.toLocaleString()}
-                </Link>
+                </TextLink>
               )}
               <div className={cell.sub}>{changeOf(row.calls, row.calls_before) ?? 'new'}</div>
             </td>
