@@ -39,9 +39,9 @@ const FORMS: &str = r#"(?x)
 
 static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(FORMS).ok());
 
-/// A text without what the detectors find. `keep`: bytes of it that are kept at most; the rest is
-/// looked at, so that a secret at the end of the kept part is found whole. `found` grows by the
-/// number of places.
+/// The text, at most `keep` bytes of it, with a mask in each place that a detector finds. Detectors
+/// read the whole text: a secret that the cut divides is masked, too. `found` grows by the number
+/// of places.
 pub(crate) fn masked<'t>(text: &'t str, keep: usize, found: &mut u32) -> Cow<'t, str> {
     let Some(pattern) = &*PATTERN else {
         // No pattern, no text.
