@@ -1,8 +1,8 @@
 // How an API is signed in to, in a real browser: chosen and filled in by keyboard, refused in words, kept, and one's own account; light, dark, and on a phone.
-import { base, check, finish, launch, look, watch } from "./chromium.mjs";
+import { base, check, finish, launch, look, openContext, watch } from "./chromium.mjs";
 
 const browser = await launch();
-const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
+const context = await openContext(browser);
 const faults = watch(context);
 context.setDefaultTimeout(20_000);
 const page = await context.newPage();

@@ -1,10 +1,10 @@
 // Captured content: the policy of a server, the reveal of a call, its replay with a difference, and saved views; light,
 // dark and on a phone.
-import { base, check, finish, launch, look, watch, walkWithTab } from "./chromium.mjs";
+import { base, check, finish, launch, look, openContext, walkWithTab, watch } from "./chromium.mjs";
 
 const { EMAIL, PASSWORD, SERVER } = process.env;
 const browser = await launch();
-const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
+const context = await openContext(browser);
 const faults = watch(context);
 context.setDefaultTimeout(20_000);
 const page = await context.newPage();

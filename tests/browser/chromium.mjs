@@ -42,6 +42,14 @@ export async function launch() {
   });
 }
 
+/**
+ * A window of a person who wants no motion. A dialog that fades in is there at once: on a busy machine the fade may begin
+ * while its colours are judged.
+ */
+export function openContext(browser, options = {}) {
+  return browser.newContext({ viewport: { width: 1280, height: 860 }, reducedMotion: "reduce", ...options });
+}
+
 /** Collects what a page must not do: break its own content policy, throw, or load from elsewhere. */
 export function watch(context) {
   const faults = [];

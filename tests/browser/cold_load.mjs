@@ -1,12 +1,12 @@
 // Bytes that a new browser transfers until the overview is shown: the bar of make test.
-import { base, check, finish, launch, watch } from "./chromium.mjs";
+import { base, check, finish, launch, openContext, watch } from "./chromium.mjs";
 
 /** Bytes on the wire, heads included. */
 // Browsers take brotli; gzip is for what stands between.
 const BARS = { br: 350 * 1024, gzip: 360 * 1024 };
 
 const browser = await launch();
-const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
+const context = await openContext(browser);
 const faults = watch(context);
 context.setDefaultTimeout(20_000);
 const page = await context.newPage();
@@ -21,7 +21,7 @@ await context.close();
 // The same person on other machines: cookies, and nothing in the cache. Each encoding that is served is
 // accepted alone, as over plain HTTP, where a browser offers no brotli.
 for (const encoding of ["br", "gzip"]) {
-  const cold = await browser.newContext({ viewport: { width: 1280, height: 860 }, storageState });
+  const cold = await openContext(browser, { storageState });
   const overview = await cold.newPage();
   const session = await cold.newCDPSession(overview);
   await session.send("Network.enable");

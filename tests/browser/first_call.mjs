@@ -2,7 +2,7 @@
 // takes the pictures of docs/images/new-user, in the scheme and width that are set.
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import { base, check, finish, launch, walkWithTab, watch } from "./chromium.mjs";
+import { base, check, finish, launch, openContext, walkWithTab, watch } from "./chromium.mjs";
 
 /** Clicks that a newcomer may need; typing and the keyboard's Tab are not counted. */
 const MOST = 12;
@@ -10,7 +10,7 @@ const MOST = 12;
 const pictures = process.env.PORTOLAN_PICTURES;
 const look = process.env.PORTOLAN_LOOK ?? "light";
 const browser = await launch();
-const context = await browser.newContext({
+const context = await openContext(browser, {
   viewport: look === "phone" ? { width: 390, height: 844 } : { width: 1280, height: 860 },
   colorScheme: look === "dark" ? "dark" : "light",
   permissions: ["clipboard-read", "clipboard-write"],

@@ -3,7 +3,7 @@
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
-import { base, check, finish, launch, watch } from "./chromium.mjs";
+import { base, check, finish, launch, openContext, watch } from "./chromium.mjs";
 
 const { EMAIL, PASSWORD } = process.env;
 /** The credential that the API accepts. */
@@ -14,7 +14,7 @@ export const button = (name, on) => on.getByRole("button", { name, exact: true }
 /** A window in which the person is signed in, and the end of the program. */
 export async function open() {
   const browser = await launch();
-  const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
+  const context = await openContext(browser);
   const faults = watch(context);
   context.setDefaultTimeout(20_000);
   const page = await context.newPage();

@@ -1,10 +1,10 @@
 // Insights of a workspace with calls: numbers, the map of durations, errors and people lead to the calls behind them;
 // light, dark and on a phone.
-import { base, check, finish, launch, look, walkWithTab, watch } from "./chromium.mjs";
+import { base, check, finish, launch, look, openContext, walkWithTab, watch } from "./chromium.mjs";
 
 const { EMAIL, PASSWORD, WORKSPACE, PERIOD } = process.env;
 const browser = await launch();
-const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
+const context = await openContext(browser);
 const faults = watch(context);
 context.setDefaultTimeout(20_000);
 const page = await context.newPage();

@@ -1,8 +1,8 @@
 // A newcomer in a real browser: account, workspace, import, credential, server, a first call, the snippet. Then the same pages on a phone.
-import { base, check, finish, launch, look, watch } from "./chromium.mjs";
+import { base, check, finish, launch, look, openContext, watch } from "./chromium.mjs";
 
 const browser = await launch();
-const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, permissions: ["clipboard-read", "clipboard-write"] });
+const context = await openContext(browser, { permissions: ["clipboard-read", "clipboard-write"] });
 const faults = watch(context);
 context.setDefaultTimeout(20_000);
 const page = await context.newPage();
@@ -140,7 +140,7 @@ await look(page, "29-shortcuts");
 await page.keyboard.press("Escape");
 
 // The docs, without a sign-in.
-const stranger = await browser.newContext({ viewport: { width: 1280, height: 860 }, permissions: ["clipboard-read", "clipboard-write"] });
+const stranger = await openContext(browser, { permissions: ["clipboard-read", "clipboard-write"] });
 const strange = watch(stranger);
 stranger.setDefaultTimeout(20_000);
 const reader = await stranger.newPage();

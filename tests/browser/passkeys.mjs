@@ -1,8 +1,8 @@
 // Passkeys in a real browser, with Chromium's own virtual authenticators: enrol, sign in by button and by autofill, second factor, confirm, remove.
-import { base, check, finish, launch, look, watch } from "./chromium.mjs";
+import { base, check, finish, launch, look, openContext, watch } from "./chromium.mjs";
 
 const browser = await launch();
-const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
+const context = await openContext(browser);
 const faults = watch(context);
 context.setDefaultTimeout(20_000);
 const page = await context.newPage();

@@ -1,11 +1,10 @@
 // The playground of a server: an MCP client in the browser, in both eras, signed in by OAuth; light, dark and on a phone.
 import { readFile } from "node:fs/promises";
-import { base, check, finish, launch, look, picture, watch, walkWithTab } from "./chromium.mjs";
+import { base, check, finish, launch, look, openContext, picture, walkWithTab, watch } from "./chromium.mjs";
 
 const { EMAIL, PASSWORD, OTHER_EMAIL, OTHER_PASSWORD, SERVER } = process.env;
 const browser = await launch();
-const context = await browser.newContext({
-  viewport: { width: 1280, height: 860 },
+const context = await openContext(browser, {
   permissions: ["clipboard-read", "clipboard-write"],
 });
 const faults = watch(context);

@@ -1,10 +1,10 @@
 // The playground and a server that asks: elicitation, sampling, roots, progress, cancel, log messages, completion,
 // subscriptions and tasks, in a session and in 2026-07-28.
-import { base, check, finish, launch, look, watch } from "./chromium.mjs";
+import { base, check, finish, launch, look, openContext, watch } from "./chromium.mjs";
 
 const { EMAIL, PASSWORD, SERVER } = process.env;
 const browser = await launch();
-const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
+const context = await openContext(browser);
 const faults = watch(context);
 context.setDefaultTimeout(20_000);
 const page = await context.newPage();

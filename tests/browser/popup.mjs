@@ -1,10 +1,10 @@
 // Authorization in a popup, as clients in a web page do it: the opener is still there at the
 // callback, and receives the code (CASE-38).
-import { check, finish, launch, watch } from "./chromium.mjs";
+import { check, finish, launch, openContext, watch } from "./chromium.mjs";
 
 const callback = new URL(process.env.CALLBACK);
 const browser = await launch();
-const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
+const context = await openContext(browser);
 const faults = watch(context);
 context.setDefaultTimeout(20_000);
 

@@ -1,9 +1,9 @@
 // Sessions of a workspace: two clients of the playground, the timeline of one, and its end; light, dark and on a phone.
-import { base, check, finish, launch, look, watch } from "./chromium.mjs";
+import { base, check, finish, launch, look, openContext, watch } from "./chromium.mjs";
 
 const { EMAIL, PASSWORD, SERVER } = process.env;
 const browser = await launch();
-const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
+const context = await openContext(browser);
 const faults = watch(context);
 context.setDefaultTimeout(20_000);
 const page = await context.newPage();

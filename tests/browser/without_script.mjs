@@ -1,8 +1,8 @@
 // Login and consent with script switched off: README point 10. Once on a desk, once on a phone, the second time already signed in.
-import { check, finish, launch, look, watch } from "./chromium.mjs";
+import { check, finish, launch, look, openContext, watch } from "./chromium.mjs";
 
 const browser = await launch();
-const context = await browser.newContext({ javaScriptEnabled: false, viewport: { width: 1280, height: 860 } });
+const context = await openContext(browser, { javaScriptEnabled: false, viewport: { width: 1280, height: 860 } });
 const faults = watch(context);
 context.setDefaultTimeout(20_000);
 const page = await context.newPage();
@@ -31,7 +31,7 @@ check(url.searchParams.get("state") === "a state & more", "with the state", url.
 check(url.searchParams.get("iss") === process.env.PORTOLAN_URL, "and the issuer", url.searchParams.get("iss"));
 check(faults.length === 0, "no page broke its content policy", faults);
 
-const phone = await browser.newContext({ viewport: { width: 390, height: 844 } });
+const phone = await openContext(browser, { viewport: { width: 390, height: 844 } });
 const small = await phone.newPage();
 await small.goto(process.env.AUTHORIZE_URL);
 await look(small, "32-phone-login");

@@ -32,7 +32,7 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderMap, Method as Verb, header, request::Parts};
 use http_body_util::BodyExt;
-use portolan_model::resource::Site;
+use portolan_model::{Timestamp, resource::Site};
 use portolan_net::{
     layers::{
         Arrival,
@@ -51,6 +51,7 @@ use tokio::time::{Instant, sleep};
 use tower::Service;
 
 use crate::{
+    caller::Caller,
     error::{self, McpError},
     http::state::McpState,
     instruments::{self, Outcome},
@@ -153,12 +154,8 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     if !state.origins.admit(&parts.headers) {
         return Err(McpError::Origin);
     }
-    match (target.transport, &parts.method) {
-        (Transport::Mcp, &(Verb::POST | Verb::GET | Verb::DELETE))
-        | (Transport::Events, &Verb::GET)
-        | (Transport::Messages, &Verb::POST) => {}
-        (transport, &Verb::OPTIONS) => return Ok(error::options(transport)),
-        (transport, _) => return Err(McpError::Verb(transport)),
+    if let Some(options) = check_verb(target.transport, &parts.method)? {
+        return Ok(options);
     }
     // This check precedes the token check. A client with an expired or revoked token gets no answer
     // that makes it discard the token.
@@ -170,18 +167,8 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     let arrival = parts.extensions.get::<Arrival>();
     let caller = match state.bearer.remembered(&parts.headers, now) {
         Some(caller) => caller,
-        None => {
-            limit_address(state, parts, arrival).await?;
-            // Boxed: an API key may need a lookup, and the future of a remembered token stays
-            // small.
-            let known = Box::pin(state.bearer.authenticate(&parts.headers, &target, now)).await;
-            if let (Err(error), Some(arrival)) = (&known, arrival) {
-                state
-                    .connection_diagnostics
-                    .challenged(&target, error, parts, arrival, now);
-            }
-            known?
-        }
+        // Boxed: an API key may need a lookup, and the future of a remembered token stays small.
+        None => Box::pin(authenticate(state, parts, &target, arrival, now)).await?,
     };
     state
         .bearer
@@ -289,6 +276,36 @@ impl AllowedOrigins {
             .iter()
             .all(|origin| self.0.iter().any(|own| origin == own.as_str()))
     }
+}
+
+/// Refuses a verb that the address does not support (MCP-T-5); `OPTIONS` is answered here.
+fn check_verb(transport: Transport, verb: &Verb) -> Result<Option<Response>, McpError> {
+    match (transport, verb) {
+        (Transport::Mcp, &(Verb::POST | Verb::GET | Verb::DELETE))
+        | (Transport::Events, &Verb::GET)
+        | (Transport::Messages, &Verb::POST) => Ok(None),
+        (transport, &Verb::OPTIONS) => Ok(Some(error::options(transport))),
+        (transport, _) => Err(McpError::Verb(transport)),
+    }
+}
+
+/// Verifies a token that this node has not verified before; a refusal is kept for the diagnostics
+/// of connections.
+async fn authenticate(
+    state: &McpState,
+    parts: &Parts,
+    target: &Target<'_>,
+    arrival: Option<&Arrival>,
+    now: Timestamp,
+) -> Result<Arc<Caller>, McpError> {
+    limit_address(state, parts, arrival).await?;
+    let known = state.bearer.authenticate(&parts.headers, target, now).await;
+    if let (Err(error), Some(arrival)) = (&known, arrival) {
+        state
+            .connection_diagnostics
+            .challenged(target, error, parts, arrival, now);
+    }
+    known
 }
 
 /// The rate limit of an address without a known token, before any signature check

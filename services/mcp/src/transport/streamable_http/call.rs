@@ -31,7 +31,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    call::{Call, progress::ProgressReporter, stream_permit::StreamPermit},
+    call::{self, Call, progress::ProgressReporter, stream_permit::StreamPermit},
     caller::Caller,
     error::{self, McpError},
     features::work::Run,
@@ -147,24 +147,7 @@ pub(crate) async fn begin(
     } else {
         (None, None)
     };
-    let mut calling = run.start(state, channel);
-    let work = async move {
-        let cancelled = running.cancelled.clone();
-        let outcome = tokio::select! {
-            biased;
-            outcome = &mut calling => outcome,
-            () = cancelled.cancelled() => Err(stopped(&running)),
-        };
-        (outcome, running)
-    };
-    let panicking = Arc::clone(&call);
-    let work = AssertUnwindSafe(work).catch_unwind().map(move |ended| {
-        let panicked = |_| {
-            tracing::error!("a tool call panicked");
-            (Err(panicking.fail(&ErrorKind::Internal)), None)
-        };
-        ended.map_or_else(panicked, |(outcome, running)| (outcome, Some(running)))
-    });
+    let work = until_stopped(run.start(state, channel), running, Arc::clone(&call));
     let mut work = Unbroken::new(&state.tracker, work);
     let Some(patience) = patience else {
         let (outcome, _running) = tokio::select! {
@@ -219,6 +202,32 @@ pub(crate) async fn begin(
             .spawn(write(writer, work, revoked, reporter, messages));
     }
     Ok(Begun::Stream(nonce, reader))
+}
+
+/// The work of a call until its end, its cancellation or its panic.
+///
+/// With a result comes the entry of the running request, which ends when it is dropped.
+fn until_stopped(
+    mut calling: call::Running,
+    running: Running,
+    call: Arc<Call>,
+) -> impl Future<Output = (Outcome, Option<Running>)> + Send + 'static {
+    let work = async move {
+        let cancelled = running.cancelled.clone();
+        let outcome = tokio::select! {
+            biased;
+            outcome = &mut calling => outcome,
+            () = cancelled.cancelled() => Err(stopped(&running)),
+        };
+        (outcome, running)
+    };
+    AssertUnwindSafe(work).catch_unwind().map(move |ended| {
+        let panicked = |_| {
+            tracing::error!("a tool call panicked");
+            (Err(call.fail(&ErrorKind::Internal)), None)
+        };
+        ended.map_or_else(panicked, |(outcome, running)| (outcome, Some(running)))
+    })
 }
 
 /// The end of a cancelled call, which has no answer (MCP-CN-4).
