@@ -4,8 +4,12 @@ set -eu
 cd "$(dirname "$0")/.."
 
 scripts/require.sh
-scripts/postgres.sh >/dev/null
-scripts/web.sh
-SQLX_OFFLINE=true cargo build --quiet
+# Beside the build, which takes longer.
+scripts/postgres.sh >/dev/null &
+postgres=$!
+# In a fresh clone the build script of the binary builds the console, while the dependencies compile.
+[ ! -f web/dist/index.html ] || scripts/web.sh
+SQLX_OFFLINE=true cargo build
+wait "$postgres"
 # Ctrl-C goes to the binary itself, which stops its children.
 exec target/debug/portolan dev "$@"
