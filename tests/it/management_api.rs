@@ -5,7 +5,7 @@
 use std::{path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context, Result, ensure};
-use portolan_tests::{console::text, mcp::McpClient, program, scene::Scene};
+use portolan_tests::{console::text, mcp::McpClient, program, scale::sized, scene::Scene};
 use serde_json::{Value, json};
 use tokio::{process::Command, time::timeout};
 
@@ -14,9 +14,15 @@ const TOOLS: &str = ".portolan/tools/python-management/bin";
 /// Longest run of one program.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Seeds of the fuzzer. Each run has a token of its own, so that the token's budget (API-10) admits
-/// all its requests.
-const SEEDS: [&str; 3] = ["48", "49", "50"];
+/// Seeds of the fuzzer for one role: another for each role in `make test`, all in `make full`.
+///
+/// Each run has a token of its own, so that the token's budget (API-10) admits all its requests.
+fn seeds(role: usize) -> Vec<String> {
+    let first = 48 + role;
+    (first..first + sized(1, 3))
+        .map(|seed| seed.to_string())
+        .collect()
+}
 
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
 
@@ -150,8 +156,9 @@ async fn a_fuzzer_finds_no_fault_with_any_role() -> Result<()> {
     let file = folder.path().join("openapi.json");
     std::fs::write(&file, bound_document(document)?.to_string())?;
     let file = file.to_string_lossy();
-    for role in ["viewer", "member", "developer", "admin", "owner"] {
-        for seed in SEEDS {
+    let roles = ["viewer", "member", "developer", "admin", "owner"];
+    for (number, role) in roles.into_iter().enumerate() {
+        for seed in seeds(number) {
             let token = match role {
                 "owner" => personal(&scene).await?,
                 role => token(&scene, role).await?,
@@ -171,7 +178,7 @@ async fn a_fuzzer_finds_no_fault_with_any_role() -> Result<()> {
                 "--max-examples",
                 "2",
                 "--seed",
-                seed,
+                seed.as_str(),
                 "--no-color",
             ];
             let (done, said) = run(&schemathesis, &arguments, folder.path()).await?;
