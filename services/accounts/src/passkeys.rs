@@ -154,9 +154,7 @@ pub(crate) async fn slow(state: &AuthState, context: &RequestContext) -> Result<
         .throttle
         .challenge(context.ip, state.now())
         .await
-        .map_err(|early| PageError::Throttled {
-            retry_after: early.seconds(),
-        })
+        .map_err(PageError::from)
 }
 
 /// Fields that the script fills into a form, in base64url.
