@@ -149,15 +149,7 @@ pub(crate) async fn decide(
     let notice = if is_pending && request.session != Some(session.id) {
         Some("You changed your account in another tab. Please look again before you decide.")
     } else {
-        let (session_id, request_id) = (session.id.uuid(), request.id.uuid());
-        let binding: [&[u8]; 3] = [
-            request.browser.as_bytes(),
-            session_id.as_bytes(),
-            request_id.as_bytes(),
-        ];
-        if !forms::is_valid(&state.keys, &binding, &form.token) {
-            return Err(PageError::ForeignForm);
-        }
+        check_form(&state, &request, &session, &form.token)?;
         if !is_pending {
             return again(&state, &request, &client);
         }
@@ -241,15 +233,30 @@ fn form_token(
     request: &AuthorizationRequest,
     session: &BrowserSession,
 ) -> String {
-    let (session, id) = (session.id.uuid(), request.id.uuid());
-    forms::token(
-        &state.keys,
-        &[
-            request.browser.as_bytes(),
-            session.as_bytes(),
-            id.as_bytes(),
-        ],
-    )
+    forms::token(&state.keys, &binding(request, session))
+}
+
+/// Refuses a form of another browser, session or request.
+fn check_form(
+    state: &AuthState,
+    request: &AuthorizationRequest,
+    session: &BrowserSession,
+    presented: &str,
+) -> Result<(), PageError> {
+    if forms::is_valid(&state.keys, &binding(request, session), presented) {
+        Ok(())
+    } else {
+        Err(PageError::ForeignForm)
+    }
+}
+
+/// The texts that bind the form to the browser, the session and the request.
+fn binding<'a>(request: &'a AuthorizationRequest, session: &'a BrowserSession) -> [&'a [u8]; 3] {
+    [
+        request.browser.as_bytes(),
+        session.id.uuid_bytes(),
+        request.id.uuid_bytes(),
+    ]
 }
 
 /// Renders the page that fits the target, and records that the person saw it.

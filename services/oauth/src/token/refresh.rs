@@ -166,14 +166,12 @@ pub(crate) async fn refresh(
     }
     let came_from = network(presented, context);
     let superseded_by = refresh_tokens::network_of(&mut tx, &presented.digest()).await?;
-    let is_same = |by: &Digest| portolan_keys::digests_equal(by, &came_from);
-    let from_same_network = superseded_by.as_ref().is_some_and(is_same);
-    let from = if superseded_by.is_none() || from_same_network {
-        ReplayFrom::SameNetwork
-    } else {
-        ReplayFrom::AnotherNetwork
+    let is_same = superseded_by.map(|by| portolan_keys::digests_equal(&by, &came_from));
+    let from = match is_same {
+        None | Some(true) => ReplayFrom::SameNetwork,
+        Some(false) => ReplayFrom::AnotherNetwork,
     };
-    let verdict = locked.presented.verdict(now, from_same_network);
+    let verdict = locked.presented.verdict(now, is_same == Some(true));
     match verdict {
         Verdict::Ended => return Err(NO_GOOD),
         Verdict::Throttled => return Err(OAuthError::TooMany { retry_after: 30 }),
@@ -200,12 +198,7 @@ pub(crate) async fn refresh(
         }
         Verdict::Rotate => rotate(&mut tx, &locked, presented, came_from, now).await?,
         _ => {
-            let kind = if verdict == Verdict::ReplayInWindow {
-                "window"
-            } else {
-                "lost"
-            };
-            metrics::counter!("oauth_refresh_replay_total", "kind" => kind).increment(1);
+            count_replay(verdict);
             note_replay(context, &mut tx, client, (&locked, presented), from, now).await?;
             follow(&mut tx, &locked, presented).await?.ok_or(NO_GOOD)?
         }
@@ -221,7 +214,16 @@ pub(crate) async fn refresh(
     })
 }
 
-/// Counts a replay, and reports one from another network.
+fn count_replay(verdict: Verdict) {
+    let kind = if verdict == Verdict::ReplayInWindow {
+        "window"
+    } else {
+        "lost"
+    };
+    metrics::counter!("oauth_refresh_replay_total", "kind" => kind).increment(1);
+}
+
+/// Records a replay, and reports one from another network.
 async fn note_replay(
     context: &RequestContext,
     tx: &mut SystemTx,
