@@ -37,7 +37,7 @@ use portolan_site::{
     request_context::RequestContext,
     session::{self, BrowserSession, MaybeAnySession},
     state::AuthState,
-    target::login_path,
+    target::{login_again_path, login_path},
 };
 use portolan_storage::{
     Reason, SystemTx,
@@ -97,7 +97,10 @@ pub(crate) async fn show(
         Some(session) if !needs_sign_in(&request, session.auth_time, state.now()) => session,
         other => {
             journey::sign_in(&state, &context, &request, &client);
-            return pages::see_other(&login_path(request.id, other.is_some()));
+            return pages::see_other(&match other {
+                Some(_) => login_again_path(request.id),
+                None => login_path(request.id),
+            });
         }
     };
     if remembered::is_allowed(&state, &mut tx, &headers, &request, &client, &session).await? {
@@ -134,7 +137,7 @@ pub(crate) async fn decide(
     let mut tx = state.store.system(Reason::OAuth).await?;
     let (request, client) = load(&mut tx, &browser, &request).await?;
     let Some(session) = session else {
-        return pages::see_other(&login_path(request.id, false));
+        return pages::see_other(&login_path(request.id));
     };
     let now = state.now();
     let is_pending = request.status == Status::Pending;
@@ -142,7 +145,7 @@ pub(crate) async fn decide(
         return Err(PageError::StartAgain);
     }
     if is_pending && needs_sign_in(&request, session.auth_time, now) {
-        return pages::see_other(&login_path(request.id, true));
+        return pages::see_other(&login_again_path(request.id));
     }
     // The person signed in with another account in another tab: the page showed another decision
     // (CASE-31).
@@ -540,7 +543,7 @@ async fn switch(
     request: &AuthorizationRequest,
 ) -> Result<Response, PageError> {
     let removal = session::end(state, headers, context).await?;
-    let mut response = pages::see_other(&login_path(request.id, false))?;
+    let mut response = pages::see_other(&login_path(request.id))?;
     response.headers_mut().append(header::SET_COOKIE, removal);
     Ok(response)
 }

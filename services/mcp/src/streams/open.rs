@@ -26,7 +26,7 @@ use crate::{
     caller::Caller,
     catalog::{Place, marks::Marks, server::Server},
     error::McpError,
-    limits::Permit,
+    limits::{Permit, openings::StreamStart},
     session::{LiveSession, event_id::EventId},
     streams::{
         reader::{Farewell, Holding, respond},
@@ -61,21 +61,21 @@ pub(crate) const LONGEST_LISTEN: time::Duration = time::Duration::HOUR;
 pub(crate) async fn let_in(
     context: &Opening<'_>,
     revision: Revision,
-    comes_back: bool,
+    start: StreamStart,
 ) -> Result<StreamPermit, McpError> {
     let (admission, server) = (&context.state.admission, context.server);
     let (tenant, limits) = (server.tenant, &server.limits);
-    if !comes_back {
+    if start == StreamStart::New {
         // A refused stream takes no turn of the clients that wait below.
         let opens = &context.caller.stream_opens;
         let opening = admission.take(tenant, opens, limits.stream_opens).await;
         opening.map_err(|over| McpError::over(over, revision, None))?;
     }
     // After a node's death its clients come together.
-    if !admission.wait_turn(tenant, comes_back).await {
+    if !admission.wait_turn(tenant, start).await {
         return Err(McpError::Overloaded);
     }
-    if comes_back {
+    if start == StreamStart::Resumed {
         return Ok(StreamPermit::again(admission, tenant, server).await);
     }
     pass(context, revision, None).await.map(StreamPermit::from)

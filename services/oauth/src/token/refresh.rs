@@ -19,7 +19,7 @@ use portolan_model::{
     client::AuthMethod,
     id::FamilyId,
     scope::{self, ScopeSet},
-    token_family::Verdict,
+    token_family::{PresentedFrom, Verdict},
 };
 use portolan_net::client_ip;
 use portolan_site::{mail, request_context::RequestContext, state::AuthState};
@@ -91,7 +91,10 @@ pub(crate) async fn at_once(
         || client.is_blocked
         || grant.client != client.id
         || issue::is_downgraded(&client, grant)
-        || found.presented.verdict(now, false) != Verdict::Rotate
+        || found
+            .presented
+            .verdict(now, PresentedFrom::AnotherOrUnknown)
+            != Verdict::Rotate
     {
         return Ok(None);
     }
@@ -167,11 +170,12 @@ pub(crate) async fn refresh(
     let came_from = network(presented, context);
     let superseded_by = refresh_tokens::network_of(&mut tx, &presented.digest()).await?;
     let is_same = superseded_by.map(|by| portolan_keys::digests_equal(&by, &came_from));
-    let from = match is_same {
-        None | Some(true) => ReplayFrom::SameNetwork,
-        Some(false) => ReplayFrom::AnotherNetwork,
+    let (known_from, from) = match is_same {
+        Some(true) => (PresentedFrom::SameNetwork, ReplayFrom::SameNetwork),
+        None => (PresentedFrom::AnotherOrUnknown, ReplayFrom::SameNetwork),
+        Some(false) => (PresentedFrom::AnotherOrUnknown, ReplayFrom::AnotherNetwork),
     };
-    let verdict = locked.presented.verdict(now, is_same == Some(true));
+    let verdict = locked.presented.verdict(now, known_from);
     match verdict {
         Verdict::Ended => return Err(NO_GOOD),
         Verdict::Throttled => return Err(OAuthError::TooMany { retry_after: 30 }),
