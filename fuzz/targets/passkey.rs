@@ -10,7 +10,7 @@ use aws_lc_rs::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use libfuzzer_sys::fuzz_target;
 use portolan_keys::webauthn::{
-    Assertion, RelyingParty, WebAuthnError, challenge_of, register, verify,
+    Assertion, RelyingParty, UserVerification, WebAuthnError, challenge_of, register, verify,
 };
 use serde_json::json;
 
@@ -38,16 +38,16 @@ fn signed_here(party: &RelyingParty, client_data: &[u8], authenticator_data: &[u
     let key = registered(pair.public_key().as_ref());
     let signed = [authenticator_data, &sha256(client_data)].concat();
     let mut signature = pair.sign(&signed).as_ref().to_vec();
-    let by = |signature: &[u8], must_be_verified| {
+    let by = |signature: &[u8], verification| {
         let assertion = Assertion {
             client_data,
             authenticator_data,
             signature,
         };
         assert!(!format!("{assertion:?}").contains('['), "no bytes in a log");
-        verify(party, CHALLENGE, &key, assertion, must_be_verified)
+        verify(party, CHALLENGE, &key, assertion, verification)
     };
-    let Ok(said) = by(&signature, false) else {
+    let Ok(said) = by(&signature, UserVerification::Preferred) else {
         return;
     };
     assert_eq!(authenticator_data[..32], sha256(party.id().as_bytes()));
@@ -56,9 +56,15 @@ fn signed_here(party: &RelyingParty, client_data: &[u8], authenticator_data: &[u
     assert_eq!(said.is_verified, flags & 0x04 != 0);
     assert!(said.is_backup_eligible || !said.is_backed_up);
     assert_eq!(said.sign_count.to_be_bytes(), authenticator_data[33..37]);
-    assert_eq!(by(&signature, true).ok(), said.is_verified.then_some(said));
+    assert_eq!(
+        by(&signature, UserVerification::Required).ok(),
+        said.is_verified.then_some(said)
+    );
     signature[authenticator_data.len() % 64] ^= 1;
-    assert!(by(&signature, false).is_err(), "by nobody else");
+    assert!(
+        by(&signature, UserVerification::Preferred).is_err(),
+        "by nobody else"
+    );
 }
 
 fn client_data(ceremony: &str) -> Vec<u8> {
@@ -95,7 +101,13 @@ fuzz_target!(|data: &[u8]| {
             authenticator_data: &authenticator_data,
             signature: rest,
         };
-        let said = verify(&party, CHALLENGE, &new.public_key, assertion, true);
+        let said = verify(
+            &party,
+            CHALLENGE,
+            &new.public_key,
+            assertion,
+            UserVerification::Required,
+        );
         assert_eq!(said, Err(WebAuthnError::Signature));
     }
 
@@ -106,9 +118,21 @@ fuzz_target!(|data: &[u8]| {
         authenticator_data,
         signature,
     };
-    let said = verify(&party, CHALLENGE, &registered(&STRANGER), assertion, true);
+    let said = verify(
+        &party,
+        CHALLENGE,
+        &registered(&STRANGER),
+        assertion,
+        UserVerification::Required,
+    );
     assert!(said.is_err(), "nobody else signs");
     signed_here(&party, &client_data, authenticator_data);
     signed_here(&party, &client_data, rest);
-    let _ = verify(&party, CHALLENGE, data, assertion, false);
+    let _ = verify(
+        &party,
+        CHALLENGE,
+        data,
+        assertion,
+        UserVerification::Preferred,
+    );
 });

@@ -1,5 +1,7 @@
 //! Everything that people and clients can see, through the built binary.
 
+#![expect(clippy::too_many_lines, reason = "a scenario reads in order")]
+
 mod api_accounts;
 mod asking;
 mod attach;

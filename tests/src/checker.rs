@@ -175,6 +175,9 @@ struct Call<'h> {
     broken: usize,
 }
 
+/// Deleted sessions: the time when the deletion was requested, and the time when it was done.
+type Deleted<'h> = BTreeMap<&'h str, (u64, u64)>;
+
 /// True if every listener was notified of the last change: then the end of a run is quiet.
 pub fn everyone_knows(lines: &[Line]) -> bool {
     news::everyone_knows(lines)
@@ -184,8 +187,71 @@ pub fn everyone_knows(lines: &[Line]) -> bool {
 pub fn check(lines: &[Line]) -> Report {
     let mut report = Report::default();
     let faults = Faults::read(lines);
+    let (calls, deleted) = gathered(&mut report, lines);
+    answers::check(&mut report, lines, &faults);
+    cancels::check(&mut report, lines, &faults);
+    news::check(&mut report, lines, &faults);
+    admissions::check(&mut report, lines, &faults);
+    put_off::check(&mut report, lines, &faults);
+    let mut ids: BTreeMap<(&str, &str), &str> = BTreeMap::new();
+    for (name, call) in &calls {
+        let Some((began, session, safe, deadline)) = call.began else {
+            report.broken(
+                "C6",
+                format!("{name} was never begun by a client, and yet it was run or answered"),
+            );
+            continue;
+        };
+        own_content(&mut report, name, call);
+        order(&mut report, name, call, began, &faults);
+        let end = one_outcome(&mut report, name, call, (began, deadline), &faults);
+        executions(&mut report, name, call, safe);
+        if let Some((at, outcome)) = end {
+            life_of_session(
+                &mut report,
+                name,
+                (began, at),
+                outcome,
+                session.and_then(|session| deleted.get(session).copied()),
+                session.is_some(),
+                &faults,
+            );
+            if let Outcome::Error { code, executed } = outcome {
+                honest_error(&mut report, name, *code, executed.as_deref());
+                if !faults.explain(*code, (began, at)) {
+                    report.broken(
+                        "C15",
+                        format!("{name} ended with {outcome:?}, and nothing had happened"),
+                    );
+                }
+            }
+            if *outcome == Outcome::Http(400) && !call.got.is_empty() {
+                report.broken(
+                    "C12",
+                    format!("{name}: an id that the service had sent was refused"),
+                );
+            }
+        }
+        if let Some(session) = session {
+            for id in call.got.iter().filter_map(|(_, id, _)| *id) {
+                if let Some(other) = ids.insert((session, id), name)
+                    && other != *name
+                {
+                    report.broken("C12", format!("{name} and {other} share the id {id}"));
+                }
+            }
+        }
+    }
+    report
+}
+
+/// The calls of a history, and the sessions that were deleted. Counts what the report shows.
+fn gathered<'h>(
+    report: &mut Report,
+    lines: &'h [Line],
+) -> (BTreeMap<&'h str, Call<'h>>, Deleted<'h>) {
     let mut calls: BTreeMap<&str, Call<'_>> = BTreeMap::new();
-    let mut deleted: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    let mut deleted = Deleted::new();
     for line in lines {
         match &line.what {
             What::Began {
@@ -259,61 +325,7 @@ pub fn check(lines: &[Line]) -> Report {
             _ => {}
         }
     }
-    answers::check(&mut report, lines, &faults);
-    cancels::check(&mut report, lines, &faults);
-    news::check(&mut report, lines, &faults);
-    admissions::check(&mut report, lines, &faults);
-    put_off::check(&mut report, lines, &faults);
-    let mut ids: BTreeMap<(&str, &str), &str> = BTreeMap::new();
-    for (name, call) in &calls {
-        let Some((began, session, safe, deadline)) = call.began else {
-            report.broken(
-                "C6",
-                format!("{name} was never begun by a client, and yet it was run or answered"),
-            );
-            continue;
-        };
-        own_content(&mut report, name, call);
-        order(&mut report, name, call, began, &faults);
-        let end = one_outcome(&mut report, name, call, (began, deadline), &faults);
-        executions(&mut report, name, call, safe);
-        if let Some((at, outcome)) = end {
-            life_of_session(
-                &mut report,
-                name,
-                (began, at),
-                outcome,
-                session.and_then(|session| deleted.get(session).copied()),
-                session.is_some(),
-                &faults,
-            );
-            if let Outcome::Error { code, executed } = outcome {
-                honest_error(&mut report, name, *code, executed.as_deref());
-                if !faults.explain(*code, (began, at)) {
-                    report.broken(
-                        "C15",
-                        format!("{name} ended with {outcome:?}, and nothing had happened"),
-                    );
-                }
-            }
-            if *outcome == Outcome::Http(400) && !call.got.is_empty() {
-                report.broken(
-                    "C12",
-                    format!("{name}: an id that the service had sent was refused"),
-                );
-            }
-        }
-        if let Some(session) = session {
-            for id in call.got.iter().filter_map(|(_, id, _)| *id) {
-                if let Some(other) = ids.insert((session, id), name)
-                    && other != *name
-                {
-                    report.broken("C12", format!("{name} and {other} share the id {id}"));
-                }
-            }
-        }
-    }
-    report
+    (calls, deleted)
 }
 
 /// TEST-C1: everything on the stream of a call is about that call.

@@ -54,6 +54,33 @@ struct Guard {
     sentinels: Sentinels,
 }
 
+/// The settings that every node has.
+fn environment(
+    origin: &str,
+    postgres: &PostgresServer,
+    redis: &RedisServer,
+    fixture: &FixtureApi,
+) -> Result<Vec<(String, String)>> {
+    let mut environment = [
+        ("PUBLIC_URL", origin.to_owned()),
+        ("DATABASE_URL", postgres.url()),
+        ("DATABASE_MAX_CONNECTIONS", "12".to_owned()),
+        ("MASTER_SECRET", postgres.master_secret()?),
+        ("REDIS_URL", redis.url()),
+        ("EGRESS_ALLOW", fixture.address().to_string()),
+        ("TRUSTED_PROXIES", "127.0.0.1".to_owned()),
+        // Sign-in codes are read from the log.
+        ("MAIL", "log".to_owned()),
+        ("CALLS_PER_MINUTE", "60000".to_owned()),
+    ]
+    .map(|(name, value)| (format!("PORTOLAN_{name}"), value))
+    .to_vec();
+    if cfg!(debug_assertions) {
+        environment.push(("PORTOLAN_PASSWORD_COST".to_owned(), "test".to_owned()));
+    }
+    Ok(environment)
+}
+
 impl ClusterBuilder {
     /// How many `mcp` nodes.
     #[must_use]
@@ -105,23 +132,7 @@ impl ClusterBuilder {
         };
         let public = free_port()?;
         let origin = format!("http://{public}");
-        let mut environment = [
-            ("PUBLIC_URL", origin.clone()),
-            ("DATABASE_URL", postgres.url()),
-            ("DATABASE_MAX_CONNECTIONS", "12".to_owned()),
-            ("MASTER_SECRET", postgres.master_secret()?),
-            ("REDIS_URL", redis.url()),
-            ("EGRESS_ALLOW", fixture.address().to_string()),
-            ("TRUSTED_PROXIES", "127.0.0.1".to_owned()),
-            // Sign-in codes are read from the log.
-            ("MAIL", "log".to_owned()),
-            ("CALLS_PER_MINUTE", "60000".to_owned()),
-        ]
-        .map(|(name, value)| (format!("PORTOLAN_{name}"), value))
-        .to_vec();
-        if cfg!(debug_assertions) {
-            environment.push(("PORTOLAN_PASSWORD_COST".to_owned(), "test".to_owned()));
-        }
+        let mut environment = environment(&origin, &postgres, &redis, fixture)?;
         environment.extend(self.environment);
         let node = |name: String, role| Node::new(name, role, &environment, postgres.folder());
         let mut auth = node("auth".to_owned(), "auth")?;

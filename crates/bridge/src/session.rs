@@ -26,6 +26,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
+use self::opening::GetStream;
 pub(crate) use self::opening::{SessionOpening, open, open_one_stream};
 use crate::{
     fault::BridgeFault,
@@ -391,7 +392,11 @@ impl RemoteSession {
             let headers = self.headers(&seat);
             match self.0.wire.tell(&seat.post, &headers, body.clone()).await {
                 Ok(answer) if self.is_gone(&answer, &seat) => {
-                    if self.renew(seat.generation, true).await.is_err() {
+                    if self
+                        .renew(seat.generation, GetStream::Awaited)
+                        .await
+                        .is_err()
+                    {
                         return;
                     }
                 }
@@ -482,7 +487,7 @@ impl RemoteSession {
     async fn renew_apart(&self, generation: u64) -> Result<(), BridgeFault> {
         let this = self.clone();
         let tasks = &self.0.wire.tasks;
-        let renewal = tasks.spawn(async move { this.renew(generation, true).await });
+        let renewal = tasks.spawn(async move { this.renew(generation, GetStream::Awaited).await });
         renewal.await.unwrap_or(Err(BridgeFault::Lost))
     }
 

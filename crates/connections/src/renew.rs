@@ -83,6 +83,25 @@ impl Connections {
         Ok(held?)
     }
 
+    /// The token that nothing follows, until it expires. Then the account needs a sign-in.
+    async fn used_up(
+        &self,
+        account: &Account,
+        row: &ConnectedAccount,
+        held: &Held,
+        refused: Option<TokenName>,
+    ) -> RenewedToken {
+        let now = self.0.clock.now();
+        // The last seconds of a token that nothing follows are used too.
+        if refused.is_none() && row.expires_at > now {
+            return Ok((token_of(held, row), row.expires_at));
+        }
+        let mut tx = self.0.store.node(account.tenant).await?;
+        stored::needs_sign_in(&mut tx, row, "expired", None).await?;
+        tx.commit().await?;
+        Err(NoToken::NeedsSignIn)
+    }
+
     /// Renews the tokens. `None` if another task or node renews them.
     async fn renew(
         &self,
@@ -93,15 +112,7 @@ impl Connections {
         let store = &self.0.store;
         let held = self.open(account, row)?;
         if !held.is_renewable() {
-            let now = self.0.clock.now();
-            // The last seconds of a token that nothing follows are used too.
-            if refused.is_none() && row.expires_at > now {
-                return Ok(Some((token_of(&held, row), row.expires_at)));
-            }
-            let mut tx = store.node(account.tenant).await?;
-            stored::needs_sign_in(&mut tx, row, "expired", None).await?;
-            tx.commit().await?;
-            return Err(NoToken::NeedsSignIn);
+            return self.used_up(account, row, &held, refused).await.map(Some);
         }
         let lease_ends = Instant::now() + Duration::from_secs(LEASE.into());
         let mut tx = store.node(account.tenant).await?;

@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     arguments::ArgumentFaults,
-    naming, parameter_style,
+    naming,
+    parameter_style::{self, ReservedCharacters},
     plan::{BodyEncoding, BodyShape, PlanBody, PlanPart, Style},
     refs::escape_step,
 };
@@ -157,7 +158,7 @@ fn form(text: &mut String, name: &str, value: &Value, part: Option<&PlanPart>) {
             value,
             style.unwrap_or(Style::Form),
             explode,
-            false,
+            ReservedCharacters::Encoded,
         ),
     }
 }

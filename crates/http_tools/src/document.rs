@@ -4,7 +4,7 @@ mod text;
 mod yaml;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Bytes of an OpenAPI document.
 pub const MAX_DOCUMENT_BYTES: usize = 10 * 1024 * 1024;
@@ -130,36 +130,7 @@ impl Document {
             .at("/swagger")
             .into());
         }
-        let version_text = match object.get("openapi") {
-            Some(Value::String(text)) => text.trim().to_owned(),
-            // YAML reads an unquoted 3.0 or 3.1 as a number.
-            Some(Value::Number(number)) => number.to_string(),
-            Some(_) => {
-                return Err(
-                    Problem::error("`openapi` must be a version such as \"3.1.0\".")
-                        .at("/openapi")
-                        .into(),
-                );
-            }
-            None => {
-                let what = ["asyncapi", "arazzo", "$schema", "info"]
-                    .into_iter()
-                    .find(|key| object.contains_key(*key));
-                let message = match what {
-                    Some("asyncapi") => {
-                        "This is an AsyncAPI document; only OpenAPI documents can be imported."
-                    }
-                    Some("arazzo") => {
-                        "This is an Arazzo document; import the OpenAPI document that it describes."
-                    }
-                    Some("$schema") => "This is a JSON Schema, not an OpenAPI document.",
-                    _ => {
-                        "This is not an OpenAPI document: the field `openapi` with its version (3.0 or 3.1) is missing."
-                    }
-                };
-                return Err(Problem::error(message).into());
-            }
-        };
+        let version_text = version_of(object)?;
         let version = match version_text.split('.').take(2).collect::<Vec<_>>()[..] {
             ["3", "0"] | ["3"] => SpecVersion::V3_0,
             ["3", "1" | "2"] => SpecVersion::V3_1,
@@ -194,6 +165,38 @@ impl Document {
             version_text,
             problems,
         })
+    }
+}
+
+/// The version of OpenAPI as a document writes it.
+fn version_of(object: &Map<String, Value>) -> Result<String, DocumentError> {
+    match object.get("openapi") {
+        Some(Value::String(text)) => Ok(text.trim().to_owned()),
+        // YAML reads an unquoted 3.0 or 3.1 as a number.
+        Some(Value::Number(number)) => Ok(number.to_string()),
+        Some(_) => Err(
+            Problem::error("`openapi` must be a version such as \"3.1.0\".")
+                .at("/openapi")
+                .into(),
+        ),
+        None => {
+            let what = ["asyncapi", "arazzo", "$schema", "info"]
+                .into_iter()
+                .find(|key| object.contains_key(*key));
+            let message = match what {
+                Some("asyncapi") => {
+                    "This is an AsyncAPI document; only OpenAPI documents can be imported."
+                }
+                Some("arazzo") => {
+                    "This is an Arazzo document; import the OpenAPI document that it describes."
+                }
+                Some("$schema") => "This is a JSON Schema, not an OpenAPI document.",
+                _ => {
+                    "This is not an OpenAPI document: the field `openapi` with its version (3.0 or 3.1) is missing."
+                }
+            };
+            Err(Problem::error(message).into())
+        }
     }
 }
 

@@ -250,6 +250,12 @@ impl ArgumentNames {
     }
 }
 
+/// The hints that the method and the words of an operation give.
+fn annotations(site: &Site<'_>) -> Annotations {
+    let id = site.text("operationId").unwrap_or_default();
+    Annotations::from_method(&site.method, &format!("{id} {}", site.path))
+}
+
 /// Makes the draft of an operation, with the name it wants, or says why it is left out.
 pub(crate) fn draft(site: &Site<'_>, checks: &mut SchemaChecks) -> Result<ToolDraft, String> {
     let mut writer = SchemaWriter::new(site.document, Direction::Request);
@@ -320,14 +326,7 @@ pub(crate) fn draft(site: &Site<'_>, checks: &mut SchemaChecks) -> Result<ToolDr
         description: site.description(),
         input_schema,
         output_schema: answer.schema,
-        annotations: Annotations::from_method(
-            &site.method,
-            &format!(
-                "{} {}",
-                site.text("operationId").unwrap_or_default(),
-                site.path
-            ),
-        ),
+        annotations: annotations(site),
         plan,
         warnings,
     })

@@ -87,6 +87,15 @@ pub(crate) fn header(value: &Value, explode: bool) -> String {
     joined(value, ",", if explode { "=" } else { "," }, str::to_owned)
 }
 
+/// The form of reserved characters (RFC 3986 §2.2) in a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReservedCharacters {
+    /// They are percent-encoded.
+    Encoded,
+    /// They stay (OpenAPI: `allowReserved`).
+    Kept,
+}
+
 /// A query parameter: one or more `name=value` pairs, appended to `query` with `&`.
 pub(crate) fn query(
     query: &mut String,
@@ -94,14 +103,11 @@ pub(crate) fn query(
     value: &Value,
     style: Style,
     explode: bool,
-    allow_reserved: bool,
+    reserved: ReservedCharacters,
 ) {
-    let enc = |text: &str| {
-        if allow_reserved {
-            utf8_percent_encode(text, RESERVED).to_string()
-        } else {
-            encode(text)
-        }
+    let enc = |text: &str| match reserved {
+        ReservedCharacters::Kept => utf8_percent_encode(text, RESERVED).to_string(),
+        ReservedCharacters::Encoded => encode(text),
     };
     match (style, value) {
         (Style::DeepObject, Value::Object(_) | Value::Array(_)) => deep(query, name, value, &enc),
@@ -184,7 +190,14 @@ mod tests {
 
     fn q(style: Style, explode: bool, value: &Value) -> String {
         let mut out = String::new();
-        query(&mut out, "color", value, style, explode, false);
+        query(
+            &mut out,
+            "color",
+            value,
+            style,
+            explode,
+            ReservedCharacters::Encoded,
+        );
         out
     }
 
@@ -272,7 +285,7 @@ mod tests {
             &json!("https://x/y?a=b&c#d"),
             Style::Form,
             true,
-            true,
+            ReservedCharacters::Kept,
         );
         assert_eq!(out, "u=https://x/y?a=b%26c%23d");
     }

@@ -10,7 +10,8 @@ use url::{Position, Url};
 
 use crate::{
     arguments::ArgumentFaults,
-    body, parameter_style,
+    body,
+    parameter_style::{self, ReservedCharacters},
     plan::{Location, ParameterEncoding, PlanParameter, RequestPlan, Style},
     refs::escape_step,
 };
@@ -126,14 +127,12 @@ fn add_to_query(query: &mut String, parameter: &PlanParameter, value: &Value) {
             explode,
             allow_reserved,
         } => {
-            parameter_style::query(
-                query,
-                &parameter.name,
-                value,
-                *style,
-                *explode,
-                *allow_reserved,
-            );
+            let reserved = if *allow_reserved {
+                ReservedCharacters::Kept
+            } else {
+                ReservedCharacters::Encoded
+            };
+            parameter_style::query(query, &parameter.name, value, *style, *explode, reserved);
         }
     }
 }

@@ -5,7 +5,9 @@
 
 use std::{collections::BTreeMap, collections::HashSet, path::PathBuf};
 
-use portolan_http_tools::{CompiledTool, Document, Import, ImportOptions, import, naming};
+use portolan_http_tools::{
+    CompiledTool, Document, Import, ImportOptions, ToolDraft, import, naming,
+};
 use serde_json::{Value, json};
 
 fn read(name: &str) -> Import {
@@ -29,6 +31,50 @@ fn references_resolve(schema: &Value, root: &Value) -> bool {
         Value::Array(items) => items.iter().all(|item| references_resolve(item, root)),
         _ => true,
     }
+}
+
+/// Holds for one tool: its schemas compile, its arguments have good names, and its plan is read as
+/// it was written.
+fn is_usable(name: &str, tool: &ToolDraft) {
+    assert_eq!(tool.input_schema["type"], "object", "{name}: {}", tool.key);
+    assert!(tool.description.chars().count() <= 1024 && !tool.title.is_empty());
+    for (argument, _) in tool.input_schema["properties"].as_object().unwrap() {
+        assert_eq!(
+            naming::argument(argument),
+            *argument,
+            "{name}: {}",
+            tool.key
+        );
+    }
+    for schema in std::iter::once(&tool.input_schema).chain(&tool.output_schema) {
+        assert!(references_resolve(schema, schema), "{name}: {}", tool.key);
+        assert!(
+            schema.to_string().len() <= 64 * 1024,
+            "{name}: {}",
+            tool.key
+        );
+        assert_eq!(schema["type"], "object");
+    }
+    let compiled = CompiledTool::new(
+        tool.input_schema.clone(),
+        tool.output_schema.clone(),
+        tool.plan.clone(),
+    );
+    // The verdict does not matter: that there is one means the schema compiled.
+    let verdict = compiled
+        .check_arguments(&json!({"portolan_unknown": 1}))
+        .unwrap_err();
+    assert!(
+        !verdict.text().contains("cannot be used"),
+        "{name}: {}: {}",
+        tool.key,
+        verdict.text()
+    );
+    let text = serde_json::to_string(&tool.plan).unwrap();
+    assert_eq!(
+        serde_json::from_str::<portolan_http_tools::RequestPlan>(&text).unwrap(),
+        tool.plan
+    );
 }
 
 /// Holds for every tool of every document: CLIENT-36 to CLIENT-38, MCP-TL-5, MCP-TL-6, MCP-TL-10,
@@ -59,45 +105,7 @@ fn check(name: &str) -> Value {
             "{name}: {} twice",
             tool.name
         );
-        assert_eq!(tool.input_schema["type"], "object", "{name}: {}", tool.key);
-        assert!(tool.description.chars().count() <= 1024 && !tool.title.is_empty());
-        for (argument, _) in tool.input_schema["properties"].as_object().unwrap() {
-            assert_eq!(
-                naming::argument(argument),
-                *argument,
-                "{name}: {}",
-                tool.key
-            );
-        }
-        for schema in std::iter::once(&tool.input_schema).chain(&tool.output_schema) {
-            assert!(references_resolve(schema, schema), "{name}: {}", tool.key);
-            assert!(
-                schema.to_string().len() <= 64 * 1024,
-                "{name}: {}",
-                tool.key
-            );
-            assert_eq!(schema["type"], "object");
-        }
-        let compiled = CompiledTool::new(
-            tool.input_schema.clone(),
-            tool.output_schema.clone(),
-            tool.plan.clone(),
-        );
-        // The verdict does not matter: that there is one means the schema compiled.
-        let verdict = compiled
-            .check_arguments(&json!({"portolan_unknown": 1}))
-            .unwrap_err();
-        assert!(
-            !verdict.text().contains("cannot be used"),
-            "{name}: {}: {}",
-            tool.key,
-            verdict.text()
-        );
-        let text = serde_json::to_string(&tool.plan).unwrap();
-        assert_eq!(
-            serde_json::from_str::<portolan_http_tools::RequestPlan>(&text).unwrap(),
-            tool.plan
-        );
+        is_usable(name, tool);
         outputs += usize::from(tool.output_schema.is_some());
         warned += usize::from(!tool.warnings.is_empty());
         if let Some(body) = &tool.plan.body {

@@ -146,6 +146,15 @@ impl fmt::Debug for Assertion<'_> {
     }
 }
 
+/// Whether the authenticator must have verified the person (level 3, §5.8.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserVerification {
+    /// It must: the credential is the only factor.
+    Required,
+    /// It need not.
+    Preferred,
+}
+
 /// The challenge that a browser wrote into its data, before anything about it is believed: by its
 /// digest the caller finds what was given out.
 pub fn challenge_of(client_data: &[u8]) -> Result<Vec<u8>, WebAuthnError> {
@@ -171,7 +180,7 @@ pub fn register(
         .and_then(Value::bytes)
         .ok_or(WebAuthnError::AuthenticatorData)?;
     let data = AuthenticatorData::read(data)?;
-    let said = data.check(party, true)?;
+    let said = data.check(party, UserVerification::Required)?;
     let attested = data.attested.ok_or(WebAuthnError::AuthenticatorData)?;
     Key::read(attested.key)?;
     Ok(Registration {
@@ -182,18 +191,16 @@ pub fn register(
     })
 }
 
-/// Checks a signature by a known credential (level 3, §7.2). `must_be_verified`: it is the only
-/// factor.
+/// Checks a signature by a known credential (level 3, §7.2).
 pub fn verify(
     party: &RelyingParty,
     challenge: &[u8],
     public_key: &[u8],
     assertion: Assertion<'_>,
-    must_be_verified: bool,
+    verification: UserVerification,
 ) -> Result<Said, WebAuthnError> {
     ClientData::read(assertion.client_data)?.check("webauthn.get", party, challenge)?;
-    let said =
-        AuthenticatorData::read(assertion.authenticator_data)?.check(party, must_be_verified)?;
+    let said = AuthenticatorData::read(assertion.authenticator_data)?.check(party, verification)?;
     let mut message = assertion.authenticator_data.to_vec();
     message.extend_from_slice(digest(assertion.client_data).as_bytes());
     Key::read(public_key)?.verify(&message, assertion.signature)?;
@@ -296,7 +303,11 @@ impl<'a> AuthenticatorData<'a> {
         })
     }
 
-    fn check(&self, party: &RelyingParty, must_be_verified: bool) -> Result<Said, WebAuthnError> {
+    fn check(
+        &self,
+        party: &RelyingParty,
+        verification: UserVerification,
+    ) -> Result<Said, WebAuthnError> {
         let is = |flag| self.flags & flag != 0;
         if self.party_digest != digest(party.id.as_bytes()).as_bytes() {
             return Err(WebAuthnError::RelyingParty);
@@ -304,7 +315,7 @@ impl<'a> AuthenticatorData<'a> {
         if !is(USER_PRESENT) {
             return Err(WebAuthnError::NotPresent);
         }
-        if must_be_verified && !is(USER_VERIFIED) {
+        if verification == UserVerification::Required && !is(USER_VERIFIED) {
             return Err(WebAuthnError::NotVerified);
         }
         if is(BACKED_UP) && !is(BACKUP_ELIGIBLE) {

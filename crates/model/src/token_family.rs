@@ -61,10 +61,18 @@ pub enum Verdict {
     Ended,
 }
 
+/// The network that presents a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PresentedFrom {
+    /// The address block that superseded the token.
+    SameNetwork,
+    /// Another one, or one that is not known.
+    AnotherOrUnknown,
+}
+
 impl Presented {
-    /// Decides at `now`. `from_same_network`: it comes from the address block that superseded it;
-    /// false if that is not known.
-    pub fn verdict(&self, now: Timestamp, from_same_network: bool) -> Verdict {
+    /// Decides at `now`.
+    pub fn verdict(&self, now: Timestamp, from: PresentedFrom) -> Verdict {
         if self.revoked || now >= self.idle_expires_at || now >= self.expires_at {
             return Verdict::Ended;
         }
@@ -75,7 +83,7 @@ impl Presented {
         let immediate = self.generation + 1 == self.head_generation;
         let verdict = if age <= REPLAY_WINDOW {
             Verdict::ReplayInWindow
-        } else if from_same_network
+        } else if from == PresentedFrom::SameNetwork
             && immediate
             && !self.head_presented
             && age <= LOST_ANSWER_WINDOW
@@ -115,11 +123,14 @@ mod tests {
     fn case_120_the_window_is_two_minutes_from_its_own_supersession() {
         let token = superseded();
         assert_eq!(
-            token.verdict(START + Duration::seconds(119), false),
+            token.verdict(
+                START + Duration::seconds(119),
+                PresentedFrom::AnotherOrUnknown
+            ),
             Verdict::ReplayInWindow
         );
         assert_eq!(
-            token.verdict(START + Duration::seconds(121), true),
+            token.verdict(START + Duration::seconds(121), PresentedFrom::SameNetwork),
             Verdict::Reuse
         );
     }
@@ -131,15 +142,24 @@ mod tests {
             ..superseded()
         };
         let six_hours = START + Duration::hours(6);
-        assert_eq!(token.verdict(six_hours, true), Verdict::ReplayLostAnswer);
-        assert_eq!(token.verdict(six_hours, false), Verdict::Reuse);
         assert_eq!(
-            token.verdict(START + Duration::seconds(120), false),
+            token.verdict(six_hours, PresentedFrom::SameNetwork),
+            Verdict::ReplayLostAnswer
+        );
+        assert_eq!(
+            token.verdict(six_hours, PresentedFrom::AnotherOrUnknown),
+            Verdict::Reuse
+        );
+        assert_eq!(
+            token.verdict(
+                START + Duration::seconds(120),
+                PresentedFrom::AnotherOrUnknown
+            ),
             Verdict::ReplayInWindow,
             "AUTH-K9: two minutes are everybody's"
         );
         assert_eq!(
-            token.verdict(START + Duration::hours(25), true),
+            token.verdict(START + Duration::hours(25), PresentedFrom::SameNetwork),
             Verdict::Reuse
         );
     }
@@ -152,11 +172,11 @@ mod tests {
             ..superseded()
         };
         assert_eq!(
-            token.verdict(START + Duration::seconds(60), true),
+            token.verdict(START + Duration::seconds(60), PresentedFrom::SameNetwork),
             Verdict::ReplayInWindow
         );
         assert_eq!(
-            token.verdict(START + Duration::seconds(121), true),
+            token.verdict(START + Duration::seconds(121), PresentedFrom::SameNetwork),
             Verdict::Reuse
         );
     }
@@ -169,21 +189,30 @@ mod tests {
             ..superseded()
         };
         assert_eq!(
-            head.verdict(START + IDLE_LIFE - Duration::SECOND, true),
+            head.verdict(
+                START + IDLE_LIFE - Duration::SECOND,
+                PresentedFrom::SameNetwork
+            ),
             Verdict::Rotate
         );
-        assert_eq!(head.verdict(START + IDLE_LIFE, true), Verdict::Ended);
+        assert_eq!(
+            head.verdict(START + IDLE_LIFE, PresentedFrom::SameNetwork),
+            Verdict::Ended
+        );
         let busy = Presented {
             idle_expires_at: START + Duration::days(1000),
             ..head
         };
-        assert_eq!(busy.verdict(START + ABSOLUTE_LIFE, true), Verdict::Ended);
+        assert_eq!(
+            busy.verdict(START + ABSOLUTE_LIFE, PresentedFrom::SameNetwork),
+            Verdict::Ended
+        );
         assert_eq!(
             Presented {
                 revoked: true,
                 ..head
             }
-            .verdict(START, true),
+            .verdict(START, PresentedFrom::SameNetwork),
             Verdict::Ended
         );
     }
@@ -195,11 +224,11 @@ mod tests {
             ..superseded()
         };
         assert_eq!(
-            token.verdict(START + Duration::SECOND, true),
+            token.verdict(START + Duration::SECOND, PresentedFrom::SameNetwork),
             Verdict::Throttled
         );
         assert_eq!(
-            token.verdict(START + Duration::seconds(121), true),
+            token.verdict(START + Duration::seconds(121), PresentedFrom::SameNetwork),
             Verdict::Reuse
         );
     }

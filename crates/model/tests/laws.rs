@@ -8,7 +8,8 @@ use portolan_model::{
     Timestamp, redirect,
     resource::{RequestedResource, Site},
     token_family::{
-        ABSOLUTE_LIFE, IDLE_LIFE, LOST_ANSWER_WINDOW, Presented, REPLAY_WINDOW, Verdict,
+        ABSOLUTE_LIFE, IDLE_LIFE, LOST_ANSWER_WINDOW, Presented, PresentedFrom, REPLAY_WINDOW,
+        Verdict,
     },
 };
 use proptest::prelude::*;
@@ -58,7 +59,12 @@ impl Family {
             expires_at: self.expires_at,
             revoked: self.revoked,
         };
-        let verdict = presented.verdict(now, same_network);
+        let from = if same_network {
+            PresentedFrom::SameNetwork
+        } else {
+            PresentedFrom::AnotherOrUnknown
+        };
+        let verdict = presented.verdict(now, from);
         match verdict {
             Verdict::Rotate => {
                 self.tokens[at] = (Some(now), true, replays);

@@ -81,13 +81,12 @@ pub fn result(
     identity: &Identity,
     values: &[String],
     total: Option<u64>,
-    has_more: bool,
 ) -> Vec<u8> {
     let shown = &values[..values.len().min(MAX_VALUES)];
     let completion = Completion {
         values: shown,
         total,
-        has_more: has_more || values.len() > MAX_VALUES,
+        has_more: values.len() > MAX_VALUES,
     };
     let mut out = Vec::with_capacity(256);
     let mut result = ResultObject::begin(&mut out, revision);

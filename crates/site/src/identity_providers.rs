@@ -229,16 +229,32 @@ impl SignInWith {
         }
     }
 
-    /// The keys at an address. With `newer` it fetches again, because a key was missing, once a
-    /// minute at most (CASE-72).
+    /// The keys at an address.
     pub async fn keys(
         &self,
         exchange: &Exchange<'_>,
         address: &str,
-        newer: bool,
+    ) -> Result<ClientKeys, OauthError> {
+        self.keys_of(exchange, address, FRESH).await
+    }
+
+    /// The same, fetched again, because a key was missing: once a minute at most (CASE-72).
+    pub async fn newer_keys(
+        &self,
+        exchange: &Exchange<'_>,
+        address: &str,
+    ) -> Result<ClientKeys, OauthError> {
+        self.keys_of(exchange, address, PAUSE).await
+    }
+
+    /// The keys at an address, fetched again if they are older than `life`.
+    async fn keys_of(
+        &self,
+        exchange: &Exchange<'_>,
+        address: &str,
+        life: Duration,
     ) -> Result<ClientKeys, OauthError> {
         let now = exchange.now;
-        let life = if newer { PAUSE } else { FRESH };
         let known = self.0.keys.get(address);
         if let Some((at, keys)) = &known
             && now < *at + life

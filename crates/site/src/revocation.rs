@@ -3,16 +3,19 @@
 
 use portolan_cluster::revocations::Revocation;
 use portolan_model::{
+    Timestamp,
     audit::{Actor, Event, Outcome},
     id::{ApiKeyId, TenantId, UserId},
 };
 use portolan_storage::{
+    StorageError, SystemTx,
     accounts::access_tokens::EndedToken,
     oauth::{connected_apps::Ended, grants::REVOCATION_MEMORY},
+    platform::audit,
 };
 use serde_json::json;
 
-use crate::state::AuthState;
+use crate::{request_context::RequestContext, state::AuthState};
 
 /// Notifies the nodes of this process at once; the others read the revocation from the feed.
 pub fn notify_key_ended(state: &AuthState, id: ApiKeyId) {
@@ -35,6 +38,26 @@ pub fn notify_nodes(state: &AuthState, ended: &Ended) {
     for (id, _) in &ended.keys {
         notify_key_ended(state, *id);
     }
+}
+
+/// Writes the audit entries for the API keys and the personal tokens that a person's own change
+/// ended.
+pub async fn record_ended(
+    tx: &mut SystemTx,
+    context: &RequestContext,
+    by: UserId,
+    why: &str,
+    keys: &Ended,
+    tokens: &[EndedToken],
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    for event in keys_ended(keys, by, why) {
+        audit::record(tx, &event, &context.origin(), now).await?;
+    }
+    for event in tokens_ended(tokens, by, why) {
+        audit::record(tx, &event, &context.origin(), now).await?;
+    }
+    Ok(())
 }
 
 /// Audit entries for personal tokens that ended with the sessions of a person (API-9).

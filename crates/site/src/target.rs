@@ -273,13 +273,15 @@ impl fmt::Display for Target {
     }
 }
 
-/// The path of the sign-in page for an authorization request. With `again` a signed-in person sees
-/// the form too: for another account, or for `prompt=login`.
-pub fn login_path(request: RequestId, again: bool) -> String {
-    format!(
-        "/login?request={request}{}",
-        if again { "&again=1" } else { "" }
-    )
+/// The path of the sign-in page for an authorization request.
+pub fn login_path(request: RequestId) -> String {
+    format!("/login?request={request}")
+}
+
+/// The same, where a signed-in person sees the form too: for another account, or for
+/// `prompt=login`.
+pub fn login_again_path(request: RequestId) -> String {
+    format!("/login?request={request}&again=1")
 }
 
 #[cfg(test)]

@@ -16,11 +16,11 @@ use std::sync::OnceLock;
 
 use portolan_model::{Clock, Timestamp};
 
-use self::pace::Pace;
 pub use self::{
     context::Context,
     span::{Finished, Span, SpanKind, Value},
 };
+use self::{pace::Pace, span::ParentPlace};
 
 /// Takes spans that are over. It must not wait.
 pub trait Sink: Send + Sync + 'static {
@@ -76,7 +76,12 @@ pub fn call(name: &'static str, client: Option<Context>) -> Option<Span> {
                 || tracer.asked.admits()
                 || Context::root().is_among(tracer.ratio);
             let client = if stays { client } else { client.unsampled() };
-            Some(Span::under(&client, true, name, SpanKind::Server))
+            Some(Span::under(
+                &client,
+                ParentPlace::Remote,
+                name,
+                SpanKind::Server,
+            ))
         }
         None => {
             let context = Context::root();

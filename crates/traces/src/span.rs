@@ -17,6 +17,15 @@ pub enum SpanKind {
     Internal,
 }
 
+/// Where the parent of a span is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ParentPlace {
+    /// In this process.
+    Here,
+    /// In another process, which sent its context.
+    Remote,
+}
+
 /// Value of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
@@ -101,7 +110,7 @@ impl Span {
 
     pub(crate) fn under(
         parent: &Context,
-        is_remote: bool,
+        place: ParentPlace,
         name: &'static str,
         kind: SpanKind,
     ) -> Self {
@@ -111,6 +120,7 @@ impl Span {
                 record: None,
             }));
         }
+        let is_remote = place == ParentPlace::Remote;
         Self::new(parent.next(), Some(parent.span), is_remote, name, kind)
     }
 
@@ -140,18 +150,18 @@ impl Span {
     /// here.
     pub fn of_another_node(context: &Context, name: &'static str) -> Option<Self> {
         (crate::is_on() && context.is_sampled())
-            .then(|| Self::under(context, true, name, SpanKind::Internal))
+            .then(|| Self::under(context, ParentPlace::Remote, name, SpanKind::Internal))
     }
 
     /// A part of this work. `None` if nothing is recorded.
     pub fn part(&self, name: &'static str) -> Option<Self> {
         self.is_recorded()
-            .then(|| Self::under(self.context(), false, name, SpanKind::Internal))
+            .then(|| Self::under(self.context(), ParentPlace::Here, name, SpanKind::Internal))
     }
 
     /// Starts a span for a request to another service, which receives [`Span::context`].
     pub fn request(&self, name: &'static str) -> Self {
-        Self::under(self.context(), false, name, SpanKind::Client)
+        Self::under(self.context(), ParentPlace::Here, name, SpanKind::Client)
     }
 
     /// Position in the trace.

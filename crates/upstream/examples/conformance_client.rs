@@ -22,8 +22,8 @@ use portolan_upstream::{
     Client, Connection, Endpoint, ExchangeEvent, Legacy, Limits, OfferedTool, Probed, Request,
     Speaker, Standing, UpstreamError,
     oauth::{
-        AuthMethod, AuthorizationAttempt, Callback, Challenge, ClientIdentity, Grant, OauthError,
-        Registration, discover, offered_scopes, redeem, register, union,
+        AuthMethod, AuthorizationAttempt, AuthorizationServer, Callback, Challenge, ClientIdentity,
+        Grant, OauthError, Registration, Tokens, discover, offered_scopes, redeem, register, union,
     },
 };
 use serde_json::{Map, Value, json};
@@ -177,6 +177,62 @@ impl Run {
         Ok(())
     }
 
+    /// The client that the suite gives, if it gives one.
+    fn entered(&self, server: &AuthorizationServer) -> Option<ClientIdentity> {
+        let text = |name: &str| self.context[name].as_str().map(str::to_owned);
+        let key = text("private_key_pem");
+        Some(ClientIdentity {
+            client_id: text("client_id")?,
+            method: match (&key, text("client_secret")) {
+                (Some(_), _) => AuthMethod::PrivateKeyJwt,
+                (None, Some(_)) => AuthMethod::with_secret(server),
+                (None, None) => AuthMethod::None,
+            },
+            secret: key.or_else(|| text("client_secret")),
+        })
+    }
+
+    /// Gets a token by an authorization code. The suite's server redirects at once.
+    async fn by_code(
+        &self,
+        server: &AuthorizationServer,
+        client: &ClientIdentity,
+        resource: Option<&str>,
+        scope: Option<&str>,
+        now: time::OffsetDateTime,
+    ) -> Fallible<Tokens> {
+        let attempt = AuthorizationAttempt::begin()?;
+        let id = &client.client_id;
+        let address = attempt.address(&self.egress, server, id, REDIRECT, resource, scope)?;
+        let answer = self
+            .egress
+            .send(EgressRequest::new(Method::GET, address))
+            .await?;
+        let back = answer.headers.get(header::LOCATION).ok_or("a redirect")?;
+        let back = Url::parse(back.to_str()?)?;
+        let of = |name: &str| {
+            let mut pairs = back.query_pairs();
+            pairs
+                .find(|(key, _)| key == name)
+                .map(|(_, value)| value.into_owned())
+        };
+        if of("state").as_deref() != Some(&attempt.state) {
+            return Err(OauthError::MixedUp.into());
+        }
+        let callback = Callback {
+            code: of("code"),
+            error: of("error"),
+            iss: of("iss"),
+        };
+        let code = AuthorizationAttempt::check(server, &callback)?;
+        let grant = Grant::Code {
+            code: &code,
+            verifier: &attempt.verifier,
+            redirect_uri: REDIRECT,
+        };
+        Ok(redeem(&self.egress, server, client, grant, resource, None, now).await?)
+    }
+
     /// Gets a token: as a person's client, or by client credentials where the suite gives a client
     /// for that.
     async fn sign_in(&mut self, challenge: &Challenge, more: bool) -> Fallible<()> {
@@ -198,22 +254,9 @@ impl Run {
         let scope = offered_scopes(challenge, &found, earlier);
         let resource = found.resource.as_deref();
         let now = time::OffsetDateTime::now_utc();
-        let text = |name: &str| self.context[name].as_str().map(str::to_owned);
         let scenario = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
         let by_client = scenario.contains("client-credentials");
-        let entered = text("client_id").map(|client_id| {
-            let key = text("private_key_pem");
-            ClientIdentity {
-                client_id,
-                method: match (&key, text("client_secret")) {
-                    (Some(_), _) => AuthMethod::PrivateKeyJwt,
-                    (None, Some(_)) => AuthMethod::with_secret(server),
-                    (None, None) => AuthMethod::None,
-                },
-                secret: key.or_else(|| text("client_secret")),
-            }
-        });
-        let client = match (entered, self.account.client.clone()) {
+        let client = match (self.entered(server), self.account.client.clone()) {
             (Some(entered), _) => entered,
             (None, Some(known)) => known,
             (None, None) if server.client_id_metadata_document_supported => {
@@ -242,43 +285,8 @@ impl Run {
             )
             .await?
         } else {
-            let attempt = AuthorizationAttempt::begin()?;
-            let id = &client.client_id;
-            let address = attempt.address(
-                &self.egress,
-                server,
-                id,
-                REDIRECT,
-                resource,
-                scope.as_deref(),
-            )?;
-            let answer = self
-                .egress
-                .send(EgressRequest::new(Method::GET, address))
-                .await?;
-            let back = answer.headers.get(header::LOCATION).ok_or("a redirect")?;
-            let back = Url::parse(back.to_str()?)?;
-            let of = |name: &str| {
-                let mut pairs = back.query_pairs();
-                pairs
-                    .find(|(key, _)| key == name)
-                    .map(|(_, value)| value.into_owned())
-            };
-            if of("state").as_deref() != Some(&attempt.state) {
-                return Err(OauthError::MixedUp.into());
-            }
-            let callback = Callback {
-                code: of("code"),
-                error: of("error"),
-                iss: of("iss"),
-            };
-            let code = AuthorizationAttempt::check(server, &callback)?;
-            let grant = Grant::Code {
-                code: &code,
-                verifier: &attempt.verifier,
-                redirect_uri: REDIRECT,
-            };
-            redeem(&self.egress, server, &client, grant, resource, None, now).await?
+            self.by_code(server, &client, resource, scope.as_deref(), now)
+                .await?
         };
         let granted = tokens.scope.clone().or(scope).unwrap_or_default();
         self.account.scope = Some(union(&granted, ""));

@@ -519,24 +519,36 @@ pub async fn sync(
         };
         credential_states::note(&mut tx, &[seen], credential_states::Repeat::Seldom).await?;
     }
-    let offer = match looked {
-        Ok(offer) => offer,
+    match looked {
+        Ok(offer) => take_or_hold(tx, &row, offer, why, (by, origin), (begun, now)).await,
         Err(error) => {
             upstreams::failed(&mut tx, source, &error.to_string(), now).await?;
             tx.commit().await?;
-            return Err(error.into());
+            Err(error.into())
         }
-    };
+    }
+}
+
+/// Compares an offer with what is stored, and takes over, or holds, what changed. `by` asked for
+/// the look, which began at the first of `times` and ended at the second.
+async fn take_or_hold(
+    mut tx: TenantTx,
+    row: &sources::Source,
+    offer: Offer,
+    why: Why<'_>,
+    (by, origin): (Actor, &audit::Origin),
+    times: (Timestamp, Timestamp),
+) -> Result<Synced, SyncError> {
+    let (source, (_, now)) = (row.id, times);
     // Read again: the fetch took time, and a change of the source meanwhile takes precedence.
-    let Some(Upstream {
+    let Upstream {
         prefix,
         hold_changes,
         synced_at,
         ..
-    }) = upstreams::find(&mut tx, source).await?
-    else {
-        return Err(SyncError::Unknown);
-    };
+    } = upstreams::find(&mut tx, source)
+        .await?
+        .ok_or(SyncError::Unknown)?;
     let mut offer = fitting(offer, &prefix);
     if offer.sessions_unsaid {
         keep_unsaid(&mut offer, &tools_of(&mut tx, source).await?);
@@ -547,17 +559,17 @@ pub async fn sync(
         tools,
         is_dated,
     } = compare(&mut tx, source, &offer, &new).await?;
+    let had = Had {
+        tools: &tools,
+        prefix: &prefix,
+    };
     if changes.is_empty() {
         if is_dated {
             // The same, as the server writes it: nothing to agree to.
-            let had = Had {
-                tools: &tools,
-                prefix: &prefix,
-            };
             apply(&mut tx, source, &offer, had, new, |_| true, now).await?;
             registry_news::changed(&mut tx).await?;
         }
-        note(&mut tx, source, &offer, None, (begun, now)).await?;
+        note(&mut tx, source, &offer, None, times).await?;
         tx.commit().await?;
         return Ok(Synced::Same);
     }
@@ -570,9 +582,9 @@ pub async fn sync(
             found_at: now,
             changes,
         };
-        note(&mut tx, source, &offer, Some(&pending), (begun, now)).await?;
+        note(&mut tx, source, &offer, Some(&pending), times).await?;
         let once = format!("upstream.changed {source} {}", pending.digest);
-        tell_of_changes(&mut tx, &row, &pending.changes, "held", &once, now).await?;
+        tell_of_changes(&mut tx, row, &pending.changes, "held", &once, now).await?;
         tx.commit().await?;
         return if moved {
             Err(SyncError::Moved)
@@ -580,30 +592,31 @@ pub async fn sync(
             Ok(Synced::Held(pending))
         };
     }
-    let had = Had {
-        tools: &tools,
-        prefix: &prefix,
-    };
     apply(&mut tx, source, &offer, had, new, |_| true, now).await?;
-    note(&mut tx, source, &offer, None, (begun, now)).await?;
+    note(&mut tx, source, &offer, None, times).await?;
     registry_news::changed(&mut tx).await?;
     // A person who approves knows; a server that changes by itself is news.
     if by == Actor::System {
         let once = format!("upstream.changed {source} {name} {}", now.unix_timestamp());
-        tell_of_changes(&mut tx, &row, &changes, "applied", &once, now).await?;
+        tell_of_changes(&mut tx, row, &changes, "applied", &once, now).await?;
     }
-    let event = Event {
-        tenant: Some(tenant),
+    let event = synced(&tx, by, source, &changes);
+    audit::record(&mut tx, &event, origin, now).await?;
+    tx.commit().await?;
+    Ok(Synced::Applied(changes))
+}
+
+/// The audit entry of changes that were taken over.
+fn synced(tx: &TenantTx, by: Actor, source: SourceId, changes: &[UpstreamChange]) -> Event {
+    Event {
+        tenant: Some(tx.tenant()),
         actor: by,
         action: "source.synced",
         target_kind: "source",
         target_id: source.to_string(),
         outcome: Outcome::Ok,
         detail: json!({ "changes": changes.len() }),
-    };
-    audit::record(&mut tx, &event, origin, now).await?;
-    tx.commit().await?;
-    Ok(Synced::Applied(changes))
+    }
 }
 
 /// Writes the event of a server's changes. Held changes are found again by each look: `once` names

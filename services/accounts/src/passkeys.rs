@@ -8,7 +8,7 @@
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use portolan_keys::{
     digest, random,
-    webauthn::{self, ALGORITHMS, Assertion, RelyingParty, Said},
+    webauthn::{self, ALGORITHMS, Assertion, RelyingParty, Said, UserVerification},
 };
 use portolan_model::{
     audit::{Actor, Event, Outcome},
@@ -154,9 +154,7 @@ pub(crate) async fn slow(state: &AuthState, context: &RequestContext) -> Result<
         .throttle
         .challenge(context.ip, state.now())
         .await
-        .map_err(|early| PageError::Throttled {
-            retry_after: early.seconds(),
-        })
+        .map_err(PageError::from)
 }
 
 /// Fields that the script fills into a form, in base64url.
@@ -238,13 +236,13 @@ pub(crate) async fn check(
         authenticator_data: &data,
         signature: &signature,
     };
-    let verified = webauthn::verify(
-        &party,
-        &challenge,
-        &passkey.public_key,
-        assertion,
-        is_only_factor(purpose),
-    );
+    let verification = if is_only_factor(purpose) {
+        UserVerification::Required
+    } else {
+        UserVerification::Preferred
+    };
+    let key = &passkey.public_key;
+    let verified = webauthn::verify(&party, &challenge, key, assertion, verification);
     let said = match verified {
         Ok(said) if is_theirs && said.is_backup_eligible == passkey.is_backup_eligible => said,
         refused => {

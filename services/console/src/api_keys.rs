@@ -167,6 +167,30 @@ async fn within(
     }
 }
 
+/// Refuses one key more than a person, or a workspace, can have.
+async fn has_room(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    holder: Subject,
+    now: OffsetDateTime,
+) -> Result<(), ConsoleError> {
+    if let Subject::User(user) = holder
+        && api_keys::list(tx, tenant, Some(user), now).await?.len() >= MOST_OF_ONE
+    {
+        return Err(ConsoleError::conflict(
+            "too_many_keys",
+            format!("You can have {MOST_OF_ONE} keys here. Revoke one that is not used."),
+        ));
+    }
+    if api_keys::count(tx, tenant, now).await? >= MOST {
+        return Err(ConsoleError::conflict(
+            "too_many_keys",
+            format!("A workspace can have {MOST} keys. Revoke some that are not used."),
+        ));
+    }
+    Ok(())
+}
+
 /// Creates an API key, for clients that cannot do OAuth.
 #[utoipa::path(post, path = "/workspaces/{ws}/api-keys", tag = "keys", params(("ws" = String, Path, description = "Slug")),
     request_body = NewApiKeyBody, responses((status = 201, description = "Made. It is shown this once.", body = CreatedApiKey)))]
@@ -204,23 +228,7 @@ pub(crate) async fn create_api_key(
         Subject::Service(account) => within(&mut tx, workspace.id, account, resource).await?,
         Subject::User(_) => resource,
     };
-    if matches!(holder, Subject::User(_))
-        && api_keys::list(&mut tx, workspace.id, Some(me), now)
-            .await?
-            .len()
-            >= MOST_OF_ONE
-    {
-        return Err(ConsoleError::conflict(
-            "too_many_keys",
-            format!("You can have {MOST_OF_ONE} keys here. Revoke one that is not used."),
-        ));
-    }
-    if api_keys::count(&mut tx, workspace.id, now).await? >= MOST {
-        return Err(ConsoleError::conflict(
-            "too_many_keys",
-            format!("A workspace can have {MOST} keys. Revoke some that are not used."),
-        ));
-    }
+    has_room(&mut tx, workspace.id, holder, now).await?;
     let secret = SecretToken::generate(TokenForm::ApiKey)?;
     let id = ApiKeyId::generate();
     let expires_at = now + Duration::days(days);

@@ -164,6 +164,10 @@ fn client<const N: usize>(
 }
 
 /// AI clients that people use.
+#[expect(
+    clippy::too_many_lines,
+    reason = "a table of clients with the steps that connect each"
+)]
 fn applications(slug: &str, name: &str, url: &str) -> Vec<ClientConnection> {
     let linked = |link: String, one: ClientConnection| ClientConnection {
         deep_link: Some(link),

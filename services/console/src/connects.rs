@@ -19,7 +19,7 @@ use crate::{
     connection_diagnostics::{
         attempts::{AttemptState as Standing, ClientAttempt},
         known::KnownFault,
-        paging::{self, AttemptPosition},
+        paging::{self, AttemptPosition, PartialAttempts},
     },
     input::QueryParameters,
     listing::Listing,
@@ -318,7 +318,12 @@ pub(crate) async fn list_connects(
     let mut steps = STEPS;
     let page = loop {
         let read = connect_events::list(&mut tx, which, steps).await?;
-        if let Some(page) = paging::page(read, before, ATTEMPTS, steps >= MOST_STEPS, now) {
+        let partial = if steps >= MOST_STEPS {
+            PartialAttempts::Accepted
+        } else {
+            PartialAttempts::Left
+        };
+        if let Some(page) = paging::page(read, before, ATTEMPTS, partial, now) {
             break page;
         }
         steps *= 4;

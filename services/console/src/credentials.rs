@@ -285,14 +285,26 @@ pub(crate) async fn put(
     if credentials::find(tx, id).await?.is_some() {
         workspace.require_recent_at_source(now, id)?;
     }
-    let version = credentials::next_version(tx, id)
+    store(state, tx, workspace.id, id, credential, now).await?;
+    end_alert(tx, id, now).await?;
+    Ok(credential.hint())
+}
+
+/// Seals a credential as the next version of its source's, and stores it. Returns the version.
+pub(crate) async fn store(
+    state: &AuthState,
+    tx: &mut TenantTx,
+    tenant: TenantId,
+    source: SourceId,
+    credential: &Credential,
+    now: OffsetDateTime,
+) -> Result<i32, ConsoleError> {
+    let version = credentials::next_version(tx, source)
         .await?
         .ok_or_else(|| ConsoleError::not_found("this source"))?;
-    let sealed = seal(state, tx, workspace.id, id, version, credential, now).await?;
-    let hint = credential.hint();
-    credentials::put(tx, id, &sealed, &hint, now).await?;
-    end_alert(tx, id, now).await?;
-    Ok(hint)
+    let sealed = seal(state, tx, tenant, source, version, credential, now).await?;
+    credentials::put(tx, source, &sealed, &credential.hint(), now).await?;
+    Ok(version)
 }
 
 /// Deletes a source's credential.
@@ -328,7 +340,7 @@ pub(crate) async fn end_alert(
 }
 
 /// Seals under the workspace's newest data key, and creates the first one if there is none.
-pub(crate) async fn seal(
+async fn seal(
     state: &AuthState,
     tx: &mut TenantTx,
     tenant: TenantId,

@@ -5,7 +5,7 @@ use http::StatusCode;
 use portolan_keys::{SecretToken, TokenForm};
 use portolan_model::{
     email::EmailAddress,
-    id::{InvitationId, InvitationKind},
+    id::{InvitationId, InvitationKind, TenantId},
     member::{Action, Role},
 };
 use portolan_site::{
@@ -17,7 +17,7 @@ use portolan_site::{
     throttle::AccountKey,
 };
 use portolan_storage::{
-    Reason,
+    Reason, SystemTx,
     accounts::{
         invitations::{self, NewInvitation},
         members,
@@ -120,13 +120,7 @@ pub(crate) async fn invite(
 ) -> Result<(StatusCode, Json<SentInvitation>), ConsoleError> {
     workspace.require(Action::Administer)?;
     may_govern(&workspace, new.role)?;
-    let address = EmailAddress::parse(&new.email).map_err(|_| {
-        ConsoleError::invalid(
-            "email_invalid",
-            "Enter an e-mail address such as name@example.com.",
-        )
-        .field("email")
-    })?;
+    let address = address(&new.email)?;
     let now = state.now();
     workspace.require_recent(now, ConsolePage::Members)?;
     let session = workspace.caller.browser()?;
@@ -140,20 +134,7 @@ pub(crate) async fn invite(
         .field("email"));
     }
     let mut tx = state.store.system(Reason::Workspaces).await?;
-    if members::is_member(&mut tx, workspace.id, address.normalised()).await? {
-        return Err(ConsoleError::conflict(
-            "already_member",
-            "This person is a member of the workspace already.",
-        )
-        .field("email"));
-    }
-    if invitations::count_since(&mut tx, workspace.id, now - Duration::DAY).await? >= MOST_A_DAY {
-        return Err(ConsoleError::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "too_many_invitations",
-            format!("A workspace can send {MOST_A_DAY} invitations a day."),
-        ));
-    }
+    may_be_invited(&mut tx, workspace.id, &address, now).await?;
     let token = SecretToken::generate(TokenForm::Link)?;
     let id = InvitationId::generate();
     let invitation = NewInvitation {
@@ -205,6 +186,41 @@ pub(crate) async fn invite(
         sent_again,
     };
     Ok((StatusCode::CREATED, Json(sent)))
+}
+
+/// Reads the address of an invitation.
+fn address(text: &str) -> Result<EmailAddress, ConsoleError> {
+    EmailAddress::parse(text).map_err(|_| {
+        ConsoleError::invalid(
+            "email_invalid",
+            "Enter an e-mail address such as name@example.com.",
+        )
+        .field("email")
+    })
+}
+
+/// Refuses an invitation of a member, and one more than a workspace may send in a day.
+async fn may_be_invited(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    address: &EmailAddress,
+    now: OffsetDateTime,
+) -> Result<(), ConsoleError> {
+    if members::is_member(tx, tenant, address.normalised()).await? {
+        return Err(ConsoleError::conflict(
+            "already_member",
+            "This person is a member of the workspace already.",
+        )
+        .field("email"));
+    }
+    if invitations::count_since(tx, tenant, now - Duration::DAY).await? >= MOST_A_DAY {
+        return Err(ConsoleError::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_invitations",
+            format!("A workspace can send {MOST_A_DAY} invitations a day."),
+        ));
+    }
+    Ok(())
 }
 
 /// Withdraws an invitation.

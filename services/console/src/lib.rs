@@ -105,6 +105,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 const BODY_LIMIT: usize = 1024 * 1024;
 
 /// Every route, with its documentation.
+#[expect(clippy::too_many_lines, reason = "a table of routes")]
 fn documented() -> OpenApiRouter<AuthState> {
     let api = OpenApiRouter::new()
         .routes(routes!(me::show_me))

@@ -273,6 +273,20 @@ pub(crate) async fn show_sign_in(
     Ok(Json(seen(&state, &workspace, id).await?))
 }
 
+/// The kind of a source, and whether it has a sign-in or a credential already. Gives the database
+/// connection back: another operator's server must not hold it.
+async fn present(
+    state: &AuthState,
+    workspace: &Workspace,
+    id: SourceId,
+) -> Result<(SourceKind, bool), ConsoleError> {
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let kind = found(&mut tx, id).await?.kind;
+    let has_one = stored::sign_in(&mut tx, id).await?.is_some()
+        || stored_credentials::find(&mut tx, id).await?.is_some();
+    Ok((kind, has_one))
+}
+
 /// Sets the sign-in of a source. Accounts stay connected, unless they were connected at another
 /// authorization server. An API's credential is deleted.
 #[utoipa::path(put, path = "/workspaces/{ws}/sources/{id}/sign-in", tag = "upstreams",
@@ -284,12 +298,7 @@ pub(crate) async fn set_sign_in(
     JsonBody(request): JsonBody<SignInForm>,
 ) -> Result<Json<SignInView>, ConsoleError> {
     let scope = request.scopes()?;
-    let mut tx = editor.state.store.tenant(editor.workspace.id).await?;
-    let kind = found(&mut tx, id).await?.kind;
-    let replaces = stored::sign_in(&mut tx, id).await?.is_some()
-        || stored_credentials::find(&mut tx, id).await?.is_some();
-    // Released first: another operator's server must not hold a database connection.
-    drop(tx);
+    let (kind, replaces) = present(&editor.state, &editor.workspace, id).await?;
     request.check(kind)?;
     // The first sign-in or credential is part of set-up. Replacing one changes the account of every
     // member's calls.

@@ -17,7 +17,6 @@ use portolan_storage::{
     StorageError, TenantTx,
     registry::{
         credential_states::{self, Seen},
-        credentials as stored_credentials,
         sources::{self, NewSource},
         upstream_oauth, upstreams as stored,
     },
@@ -364,17 +363,7 @@ pub(crate) async fn add_upstream(
     if let Some(offer) = &offer {
         fits(prefix, offer)?;
     }
-    let given = request.name.trim().to_owned();
-    let own = || {
-        let name = offer.as_ref()?.facts.name()?;
-        Some(name.chars().take(80).collect::<String>())
-    };
-    let host = || url.host_str().unwrap_or_default().to_owned();
-    let name = if given.is_empty() {
-        own().unwrap_or_else(host)
-    } else {
-        given
-    };
+    let name = chosen_name(&request.name, offer.as_ref(), &url);
     let new = NewSource {
         id: SourceId::generate(),
         kind: SourceKind::Mcp,
@@ -388,21 +377,10 @@ pub(crate) async fn add_upstream(
     sources::insert(&mut tx, &new, editor.now).await?;
     stored::insert(&mut tx, new.id, prefix, request.hold_changes, editor.now).await?;
     if let Some(slot) = &slot {
-        let version = stored_credentials::next_version(&mut tx, new.id)
-            .await?
-            .ok_or_else(|| ConsoleError::not_found("this source"))?;
+        let (state, tenant) = (&editor.state, editor.workspace.id);
         let credential = &slot.credential;
-        let sealed = credentials::seal(
-            &editor.state,
-            &mut tx,
-            editor.workspace.id,
-            new.id,
-            version,
-            credential,
-            editor.now,
-        )
-        .await?;
-        stored_credentials::put(&mut tx, new.id, &sealed, &credential.hint(), editor.now).await?;
+        let version =
+            credentials::store(state, &mut tx, tenant, new.id, credential, editor.now).await?;
         // The server was looked at with it.
         if offer.is_some() {
             let seen = Seen {
@@ -468,6 +446,18 @@ pub struct UpstreamView {
     checked_at: Option<OffsetDateTime>,
     #[serde(with = "time::serde::rfc3339::option")]
     synced_at: Option<OffsetDateTime>,
+}
+
+/// The name of a new source: the entered one, else that of the server, else its host.
+fn chosen_name(entered: &str, offer: Option<&Offer>, url: &Url) -> String {
+    let entered = entered.trim();
+    if !entered.is_empty() {
+        return entered.to_owned();
+    }
+    match offer.and_then(|offer| offer.facts.name()) {
+        Some(own) => own.chars().take(80).collect(),
+        None => url.host_str().unwrap_or_default().to_owned(),
+    }
 }
 
 async fn known(tx: &mut TenantTx, id: SourceId) -> Result<UpstreamView, ConsoleError> {

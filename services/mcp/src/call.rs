@@ -163,12 +163,11 @@ impl Call {
         Some(session.of(&self.caller, self.now))
     }
 
-    /// The facts about the call for the node that takes it over. `retryable`: a second call does no
-    /// harm.
-    pub(crate) fn about(&self, retryable: bool) -> About {
+    /// The facts about the call for the node that takes it over, where a second call may do harm.
+    pub(crate) fn about(&self) -> About {
         About {
             id: Some(self.id.clone()),
-            retryable,
+            retryable: false,
         }
     }
 

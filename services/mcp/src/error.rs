@@ -44,6 +44,15 @@ const fn allow(transport: Transport) -> &'static str {
     }
 }
 
+/// The sentence of the same.
+const fn use_verbs(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Mcp => "Use POST, GET or DELETE",
+        Transport::Events => "Use GET",
+        Transport::Messages => "Use POST",
+    }
+}
+
 /// A refusal. Each variant is one row of the admission order (MCP-E-1) or one later error.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum McpError {
@@ -235,19 +244,7 @@ impl IntoResponse for McpError {
     fn into_response(self) -> Response {
         match self {
             Self::Origin => said(StatusCode::FORBIDDEN, "Origin not allowed"),
-            Self::Verb(transport) => {
-                let sentence = match transport {
-                    Transport::Mcp => "Use POST, GET or DELETE",
-                    Transport::Events => "Use GET",
-                    Transport::Messages => "Use POST",
-                };
-                let answer = said(StatusCode::METHOD_NOT_ALLOWED, sentence);
-                with(
-                    answer,
-                    header::ALLOW,
-                    HeaderValue::from_static(allow(transport)),
-                )
-            }
+            Self::Verb(transport) => not_allowed(transport, use_verbs(transport)),
             Self::SeveralCredentials => {
                 said(StatusCode::BAD_REQUEST, "Send one Authorization header")
             }
@@ -282,22 +279,8 @@ impl IntoResponse for McpError {
                 StatusCode::NOT_ACCEPTABLE,
                 "Accept must admit application/json or text/event-stream",
             ),
-            Self::Body(error) => match error.status() {
-                StatusCode::PAYLOAD_TOO_LARGE => said(
-                    StatusCode::PAYLOAD_TOO_LARGE,
-                    "The body is larger than 4 MiB",
-                ),
-                status => said(status, "The body did not arrive"),
-            },
-            Self::Protocol(refusal) => {
-                let status = StatusCode::from_u16(refusal.status)
-                    .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-                let answer = json(status, refusal.body());
-                if status == StatusCode::TOO_MANY_REQUESTS {
-                    return with(answer, header::RETRY_AFTER, HeaderValue::from(WORTH_A_TRY));
-                }
-                answer
-            }
+            Self::Body(error) => no_body(error.status()),
+            Self::Protocol(refusal) => refused(&refusal),
             Self::Limited {
                 id,
                 revision,
@@ -327,12 +310,7 @@ impl IntoResponse for McpError {
             Self::Cancelled => no_events(),
             Self::NoStream => {
                 let sentence = "This stream is over, and you have all of it";
-                let answer = said(StatusCode::METHOD_NOT_ALLOWED, sentence);
-                with(
-                    answer,
-                    header::ALLOW,
-                    HeaderValue::from_static(allow(Transport::Mcp)),
-                )
+                not_allowed(Transport::Mcp, sentence)
             }
             Self::Lost(body) => ok(body.into()),
         }
@@ -347,6 +325,37 @@ fn away(reason: &'static str, revision: Revision, id: Option<RequestId>) -> Resp
         header::RETRY_AFTER,
         spread().into(),
     )
+}
+
+/// The refusal of a verb, with those that the address supports.
+fn not_allowed(transport: Transport, sentence: &'static str) -> Response {
+    let answer = said(StatusCode::METHOD_NOT_ALLOWED, sentence);
+    with(
+        answer,
+        header::ALLOW,
+        HeaderValue::from_static(allow(transport)),
+    )
+}
+
+/// The refusal of a request whose body cannot be read.
+fn no_body(status: StatusCode) -> Response {
+    match status {
+        StatusCode::PAYLOAD_TOO_LARGE => said(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "The body is larger than 4 MiB",
+        ),
+        status => said(status, "The body did not arrive"),
+    }
+}
+
+/// A refusal of the protocol, with the wait if there is one.
+fn refused(refusal: &Refusal) -> Response {
+    let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let answer = json(status, refusal.body());
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        return with(answer, header::RETRY_AFTER, HeaderValue::from(WORTH_A_TRY));
+    }
+    answer
 }
 
 /// A JSON-RPC error without id, code -32600 (MCP-AR-9).

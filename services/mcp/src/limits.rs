@@ -41,7 +41,10 @@ use portolan_model::{
 pub use crate::limits::ledger::TenantLedger;
 use crate::{
     config::McpConfig,
-    limits::{openings::RateLimiter, refusals::Refusals},
+    limits::{
+        openings::{RateLimiter, StreamStart},
+        refusals::Refusals,
+    },
 };
 
 /// Longest wait of a client that comes back for a stream.
@@ -273,8 +276,8 @@ impl AdmissionControl {
     ///
     /// `false` if too many wait already. A client that comes back for its stream waits in any case,
     /// for at most 5 s.
-    pub(crate) async fn wait_turn(&self, tenant: TenantId, comes_back: bool) -> bool {
-        let has_turn = self.openings.turn(comes_back).await;
+    pub(crate) async fn wait_turn(&self, tenant: TenantId, start: StreamStart) -> bool {
+        let has_turn = self.openings.turn(start).await;
         if !has_turn {
             self.refusals.add(tenant, LimitName::StreamOpens);
             count_refusal("node_resumes_waiting");

@@ -41,19 +41,18 @@ use crate::{
 pub(crate) const ABSOLUTE_LIFE: Duration = Duration::days(30);
 
 impl SessionId {
-    /// A new session of `caller`.
+    /// A new session of `caller`, whose revision is published.
     pub(crate) fn new(
         caller: &Caller,
         revision: Revision,
         capabilities: &ClientCapabilities,
-        draft: bool,
         now: Timestamp,
     ) -> Result<Self, KeysError> {
         Ok(Self {
             key: SessionKey(random::bytes()?),
             revision,
             capability_bits: capabilities.bits(),
-            draft,
+            draft: false,
             created_at: Timestamp::from_unix_timestamp(now.unix_timestamp()).unwrap_or(now),
             grant: caller.claims.gid,
         })
@@ -328,7 +327,10 @@ mod tests {
             elicitation_url: true,
             ..ClientCapabilities::default()
         };
-        let id = SessionId::new(&caller, Revision::V2025_06_18, &capabilities, true, NOW).unwrap();
+        let id = SessionId {
+            draft: true,
+            ..SessionId::new(&caller, Revision::V2025_06_18, &capabilities, NOW).unwrap()
+        };
         let wire = id.to_wire(&keys(), &caller, server);
         Case {
             caller,
@@ -370,7 +372,6 @@ mod tests {
             &caller,
             Revision::V2025_06_18,
             &ClientCapabilities::default(),
-            false,
             NOW,
         )
         .unwrap();
@@ -488,7 +489,7 @@ mod tests {
         let Case { caller, .. } = case();
         let none = ClientCapabilities::default();
         let draw = || -> Vec<SessionKey> {
-            let new = |_| SessionId::new(&caller, Revision::V2025_06_18, &none, false, NOW);
+            let new = |_| SessionId::new(&caller, Revision::V2025_06_18, &none, NOW);
             (0..SAMPLE).map(|n| new(n).unwrap().key).collect()
         };
         let chi_square = |keys: &[SessionKey]| -> f64 {

@@ -37,7 +37,7 @@ use portolan_site::{
     request_context::RequestContext,
     session::{self, BrowserSession, MaybeAnySession},
     state::AuthState,
-    target::login_path,
+    target::{login_again_path, login_path},
 };
 use portolan_storage::{
     Reason, SystemTx,
@@ -97,7 +97,10 @@ pub(crate) async fn show(
         Some(session) if !needs_sign_in(&request, session.auth_time, state.now()) => session,
         other => {
             journey::sign_in(&state, &context, &request, &client);
-            return pages::see_other(&login_path(request.id, other.is_some()));
+            return pages::see_other(&match other {
+                Some(_) => login_again_path(request.id),
+                None => login_path(request.id),
+            });
         }
     };
     if remembered::is_allowed(&state, &mut tx, &headers, &request, &client, &session).await? {
@@ -134,7 +137,7 @@ pub(crate) async fn decide(
     let mut tx = state.store.system(Reason::OAuth).await?;
     let (request, client) = load(&mut tx, &browser, &request).await?;
     let Some(session) = session else {
-        return pages::see_other(&login_path(request.id, false));
+        return pages::see_other(&login_path(request.id));
     };
     let now = state.now();
     let is_pending = request.status == Status::Pending;
@@ -142,22 +145,14 @@ pub(crate) async fn decide(
         return Err(PageError::StartAgain);
     }
     if is_pending && needs_sign_in(&request, session.auth_time, now) {
-        return pages::see_other(&login_path(request.id, true));
+        return pages::see_other(&login_again_path(request.id));
     }
     // The person signed in with another account in another tab: the page showed another decision
     // (CASE-31).
     let notice = if is_pending && request.session != Some(session.id) {
         Some("You changed your account in another tab. Please look again before you decide.")
     } else {
-        let (session_id, request_id) = (session.id.uuid(), request.id.uuid());
-        let binding: [&[u8]; 3] = [
-            request.browser.as_bytes(),
-            session_id.as_bytes(),
-            request_id.as_bytes(),
-        ];
-        if !forms::is_valid(&state.keys, &binding, &form.token) {
-            return Err(PageError::ForeignForm);
-        }
+        check_form(&state, &request, &session, &form.token)?;
         if !is_pending {
             return again(&state, &request, &client);
         }
@@ -241,15 +236,30 @@ fn form_token(
     request: &AuthorizationRequest,
     session: &BrowserSession,
 ) -> String {
-    let (session, id) = (session.id.uuid(), request.id.uuid());
-    forms::token(
-        &state.keys,
-        &[
-            request.browser.as_bytes(),
-            session.as_bytes(),
-            id.as_bytes(),
-        ],
-    )
+    forms::token(&state.keys, &binding(request, session))
+}
+
+/// Refuses a form of another browser, session or request.
+fn check_form(
+    state: &AuthState,
+    request: &AuthorizationRequest,
+    session: &BrowserSession,
+    presented: &str,
+) -> Result<(), PageError> {
+    if forms::is_valid(&state.keys, &binding(request, session), presented) {
+        Ok(())
+    } else {
+        Err(PageError::ForeignForm)
+    }
+}
+
+/// The texts that bind the form to the browser, the session and the request.
+fn binding<'a>(request: &'a AuthorizationRequest, session: &'a BrowserSession) -> [&'a [u8]; 3] {
+    [
+        request.browser.as_bytes(),
+        session.id.uuid_bytes(),
+        request.id.uuid_bytes(),
+    ]
 }
 
 /// Renders the page that fits the target, and records that the person saw it.
@@ -533,7 +543,7 @@ async fn switch(
     request: &AuthorizationRequest,
 ) -> Result<Response, PageError> {
     let removal = session::end(state, headers, context).await?;
-    let mut response = pages::see_other(&login_path(request.id, false))?;
+    let mut response = pages::see_other(&login_path(request.id))?;
     response.headers_mut().append(header::SET_COOKIE, removal);
     Ok(response)
 }

@@ -70,6 +70,15 @@ impl DemoApi {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+
+    fn serve(self, life: &Lifecycle) {
+        life.tasks.spawn(listen::serve(
+            self.listener,
+            portolan_demo_api::router().with_state(()),
+            ListenLimits::default(),
+            life.beside(),
+        ));
+    }
 }
 
 /// What `portolan dev` adds to `portolan serve`.
@@ -118,12 +127,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
         .as_ref()
         .map(|demo| wiring::demo_api(demo.address));
     if let Some(demo) = extras.demo {
-        life.tasks.spawn(listen::serve(
-            demo.listener,
-            portolan_demo_api::router().with_state(()),
-            ListenLimits::default(),
-            life.beside(),
-        ));
+        demo.serve(&life);
     }
 
     wiring.record(&life);
@@ -133,12 +137,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     if let Some(redis) = redis {
         health.stands_on(redis);
     }
-    let front = Front::new(
-        wiring::hosts(&settings.process.public_url, extras.shows_mail),
-        settings.listen.proxies(),
-        Some(Arc::new(RequestLog::new())),
-    )
-    .paused_by(wiring.watch.pause());
+    let front = front(&wiring, settings, shows_mail);
     let limits = settings.listen.limits();
     let router = router.layer(front.clone()).with_state(());
     look(&health).await;
@@ -149,21 +148,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     let opened = async {
         wiring.watch.is_right().await;
         let listener = listeners.public.listen()?;
-        match &mcp {
-            Some(mcp) => life.tasks.spawn(listen::serve(
-                listener,
-                Shortcut::new(
-                    portolan_mcp::is_endpoint,
-                    front.layer(portolan_mcp::endpoint(mcp.clone())),
-                    router,
-                ),
-                limits,
-                life.public(),
-            )),
-            None => life
-                .tasks
-                .spawn(listen::serve(listener, router, limits, life.public())),
-        };
+        serve_public(listener, mcp.as_ref(), &front, router, limits, &life);
         health.set_ready(true);
         tracing::info!(origin = settings.origin(), ?role, "ready");
         if extras.shows_mail {
@@ -178,25 +163,36 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
         failed = opened => match failed? {},
     }
     health.set_ready(false);
+    drain(&life, settings, mcp.as_ref(), traces, &wiring).await;
+    Ok(())
+}
+
+/// Ends what runs, in order, and closes what it used.
+async fn drain(
+    life: &Lifecycle,
+    settings: &Settings,
+    mcp: Option<&McpState>,
+    traces: Option<Traces>,
+    wiring: &Wiring,
+) {
     let drained = life
         .drain(
             settings.process.drain(),
             // Without the writer of the call log, which runs while a call does.
             || life.calls.len().saturating_sub(1),
             async {
-                if let Some(mcp) = &mcp {
+                if let Some(mcp) = mcp {
                     mcp.drain().await;
                 }
             },
         )
         .await;
-    close(traces, &wiring).await;
+    close(traces, wiring).await;
     tracing::info!(
         requests_cut = drained.cut,
         drain_seconds = drained.took.as_secs_f64(),
         "stopped"
     );
-    Ok(())
 }
 
 /// Routes of a role, with the parts that its readiness and stop need.
@@ -243,6 +239,42 @@ impl Routes {
         }
         Ok(Self { router, redis, mcp })
     }
+}
+
+/// The layer in front of every route.
+fn front(wiring: &Wiring, settings: &Settings, shows_mail: bool) -> Front {
+    Front::new(
+        wiring::hosts(&settings.process.public_url, shows_mail),
+        settings.listen.proxies(),
+        Some(Arc::new(RequestLog::new())),
+    )
+    .paused_by(wiring.watch.pause())
+}
+
+/// Serves people and clients. Requests of MCP endpoints do not pass through the router.
+fn serve_public(
+    listener: TcpListener,
+    mcp: Option<&McpState>,
+    front: &Front,
+    router: Router,
+    limits: ListenLimits,
+    life: &Lifecycle,
+) {
+    match mcp {
+        Some(mcp) => life.tasks.spawn(listen::serve(
+            listener,
+            Shortcut::new(
+                portolan_mcp::is_endpoint,
+                front.layer(portolan_mcp::endpoint(mcp.clone())),
+                router,
+            ),
+            limits,
+            life.public(),
+        )),
+        None => life
+            .tasks
+            .spawn(listen::serve(listener, router, limits, life.public())),
+    };
 }
 
 /// Sends the last spans, and closes the connections to the database.

@@ -195,9 +195,63 @@ async fn until_stopped(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::from(130))
 }
 
+impl Arguments {
+    fn wants(&self, scene: SceneName) -> bool {
+        self.only.is_empty() || self.only.contains(&scene)
+    }
+}
+
+/// The scenes of several nodes, which share them.
+async fn measure_nodes(
+    arguments: &Arguments,
+    api: SocketAddr,
+    proxy: &Server,
+    table: &mut Table,
+) -> Result<()> {
+    let wants = |scene| arguments.wants(scene);
+    let teller = Server::start(&["teller"])?;
+    let mut nodes = Nodes::new(api, teller.address)
+        .await
+        .context("the nodes did not start")?;
+    // Sessions become idle while other things are measured, on other nodes.
+    let mut idle = None;
+    if wants(SceneName::Sessions) {
+        idle = Some(IdleSessions::open(&nodes, arguments.sessions).await?);
+    }
+    if wants(SceneName::Nodes) {
+        calls::on_nodes(arguments, &nodes, proxy, table).await?;
+    }
+    if wants(SceneName::Rates) {
+        rates::at_many_connections(arguments, &nodes, table).await?;
+        rates::beside_noise(arguments, &nodes, api, table).await?;
+        rates::through_balancers(arguments, &mut nodes, table).await?;
+    }
+    if wants(SceneName::Telling) {
+        telling::measure(arguments, &nodes, teller.address, table).await?;
+    }
+    if let Some(idle) = &mut idle {
+        idle.open_again(&nodes).await?;
+    }
+    if wants(SceneName::Resume) {
+        many::resume(&nodes, table).await?;
+    }
+    if wants(SceneName::Streams) {
+        let beside = many::open_streams(&nodes, arguments.streams, table).await?;
+        many::listen_streams(&nodes, &beside, arguments.streams, table).await?;
+    }
+    if let Some(idle) = idle {
+        idle.measure(&nodes, table).await?;
+    }
+    // Last: a node is killed, and Redis is emptied.
+    if wants(SceneName::Recovery) {
+        recovery::measure(&mut nodes, table).await?;
+    }
+    nodes.end().await
+}
+
 /// True if every bar was held.
 async fn measure(arguments: &Arguments) -> Result<bool> {
-    let wants = |scene| arguments.only.is_empty() || arguments.only.contains(&scene);
+    let wants = |scene| arguments.wants(scene);
     let api = Server::start(&["api"])?;
     let proxy = Server::start(&["proxy", &api.address.to_string()])?;
     let mut table = Table::new();
@@ -233,44 +287,7 @@ async fn measure(arguments: &Arguments) -> Result<bool> {
         SceneName::Recovery,
     ];
     if needs_nodes.into_iter().any(wants) {
-        let teller = Server::start(&["teller"])?;
-        let mut nodes = Nodes::new(api.address, teller.address)
-            .await
-            .context("the nodes did not start")?;
-        // Sessions become idle while other things are measured, on other nodes.
-        let mut idle = None;
-        if wants(SceneName::Sessions) {
-            idle = Some(IdleSessions::open(&nodes, arguments.sessions).await?);
-        }
-        if wants(SceneName::Nodes) {
-            calls::on_nodes(arguments, &nodes, &proxy, &mut table).await?;
-        }
-        if wants(SceneName::Rates) {
-            rates::at_many_connections(arguments, &nodes, &mut table).await?;
-            rates::beside_noise(arguments, &nodes, api.address, &mut table).await?;
-            rates::through_balancers(arguments, &mut nodes, &mut table).await?;
-        }
-        if wants(SceneName::Telling) {
-            telling::measure(arguments, &nodes, teller.address, &mut table).await?;
-        }
-        if let Some(idle) = &mut idle {
-            idle.open_again(&nodes).await?;
-        }
-        if wants(SceneName::Resume) {
-            many::resume(&nodes, &mut table).await?;
-        }
-        if wants(SceneName::Streams) {
-            let beside = many::open_streams(&nodes, arguments.streams, &mut table).await?;
-            many::listen_streams(&nodes, &beside, arguments.streams, &mut table).await?;
-        }
-        if let Some(idle) = idle {
-            idle.measure(&nodes, &mut table).await?;
-        }
-        // Last: a node is killed, and Redis is emptied.
-        if wants(SceneName::Recovery) {
-            recovery::measure(&mut nodes, &mut table).await?;
-        }
-        nodes.end().await?;
+        measure_nodes(arguments, api.address, &proxy, &mut table).await?;
     }
     if arguments.only.contains(&SceneName::Soak) {
         let nodes = Nodes::new(api.address, api.address).await?;

@@ -188,6 +188,17 @@ pub(crate) async fn resume(nodes: &Nodes, table: &mut Table) -> Result<()> {
     waited(&what, 10.0, &mut times, table)
 }
 
+/// Refuses a number of streams that takes more open files than are allowed.
+fn may_open(count: usize) -> Result<()> {
+    let needed = count + 2_000;
+    let most = process::most_files()?;
+    ensure!(
+        most >= needed,
+        "{count} streams take {needed} open files, and only {most} are allowed: ulimit -n {needed}"
+    );
+    Ok(())
+}
+
 /// Open streams: their memory here and in Redis, news for all of them, and coming back to a node that has them. Answers their clients,
 /// and the KiB of a bare one.
 pub(crate) async fn open_streams(
@@ -195,12 +206,7 @@ pub(crate) async fn open_streams(
     count: usize,
     table: &mut Table,
 ) -> Result<(Vec<Access>, f64)> {
-    let needed = count + 2_000;
-    let most = process::most_files()?;
-    ensure!(
-        most >= needed,
-        "{count} streams take {needed} open files, and only {most} are allowed: ulimit -n {needed}"
-    );
+    may_open(count)?;
     let bare = bare_streams(count).await?;
 
     let clients = nodes

@@ -292,7 +292,16 @@ async fn through(
             Spread::of(&mut by_the_clock).text()
         ),
     });
+    first_event_through(nodes, front, balancer, table).await
+}
 
+/// The wait for the first event of a stream behind a balancer, beside the direct one.
+async fn first_event_through(
+    nodes: &Nodes,
+    front: SocketAddr,
+    balancer: Balancer,
+    table: &mut Table,
+) -> Result<()> {
     let clients = nodes.clients(2, Place::Calls).await?;
     let mut waits = [Vec::new(), Vec::new()];
     for client in &clients {

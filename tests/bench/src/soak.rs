@@ -107,6 +107,22 @@ async fn let_in(nodes: &Nodes) -> Result<Vec<Access>> {
         .collect()
 }
 
+/// MiB that the node grew in ten minutes which grew most, and its first and last memory, after the
+/// minutes in which it was warming up.
+fn most_grown(looks: &mut [Vec<Look>], warm: f64) -> Result<(f64, String)> {
+    let mut worst: Option<(f64, String)> = None;
+    for looks in looks {
+        looks.retain(|look| look.at > warm);
+        let (first, last) = looks.first().zip(looks.last()).context("two looks")?;
+        let text = format!("{:.0} to {:.0} MiB", first.memory / MIB, last.memory / MIB);
+        let grown = growth(looks) / MIB;
+        if worst.as_ref().is_none_or(|(most, _)| grown > *most) {
+            worst = Some((grown, text));
+        }
+    }
+    worst.context("a node")
+}
+
 /// Uses the nodes for so long, and measures the remaining resources.
 pub(crate) async fn soak(arguments: &Arguments, nodes: &Nodes, table: &mut Table) -> Result<()> {
     let mut clients = let_in(nodes).await?;
@@ -151,17 +167,7 @@ pub(crate) async fn soak(arguments: &Arguments, nodes: &Nodes, table: &mut Table
     let (files_after, redis_after) = (files()?, of_redis(nodes).await?);
 
     let warm = WARM * f64::from(arguments.minutes);
-    let mut worst: Option<(f64, String)> = None;
-    for looks in &mut looks {
-        looks.retain(|look| look.at > warm);
-        let (first, last) = looks.first().zip(looks.last()).context("two looks")?;
-        let text = format!("{:.0} to {:.0} MiB", first.memory / MIB, last.memory / MIB);
-        let grown = growth(looks) / MIB;
-        if worst.as_ref().is_none_or(|(most, _)| grown > *most) {
-            worst = Some((grown, text));
-        }
-    }
-    let (grown, text) = worst.context("a node")?;
+    let (grown, text) = most_grown(&mut looks, warm)?;
     ensure!(grown.is_finite(), "too few looks");
     table.add(Figure {
         what: format!(

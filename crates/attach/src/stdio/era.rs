@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::{
     Inner, PRIMED,
     events::Events,
-    session::{Envelope, Session},
+    session::{Envelope, Priming, Session},
 };
 
 /// Largest message, in bytes.
@@ -114,7 +114,7 @@ async fn exchange(session: &Arc<Session>, id: &str, message: Value) -> Result<By
     let line = Bytes::from(message.to_string());
     let message = Envelope::read(&line).ok_or("no message")?;
     let events = session
-        .request(&message, id, line.clone(), false)
+        .request(&message, id, line.clone(), Priming::Absent)
         .await
         .map_err(|_| "The command ended before its first answer.")?;
     let answer = first_answer(&events).await;

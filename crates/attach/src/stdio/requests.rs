@@ -14,7 +14,7 @@ use super::{
     era::{Era, LARGEST_MESSAGE, MODERN, first_answer},
     events::Events,
     processes::{PATIENCE, Unavailable},
-    session::{Envelope, NotSent, Session},
+    session::{Envelope, NotSent, Priming, Session},
 };
 use crate::answers::{AnswerBody, empty, events as event_stream, json, text};
 
@@ -67,10 +67,12 @@ impl Stdio {
         let id = message.id.map(|id| id.get().to_owned());
         match (session, id) {
             (Some(session), Some(id)) if message.method.is_some() => {
-                let has_priming = version.as_str() >= PRIMED;
-                let sent = session
-                    .request(&message, &id, line.clone(), has_priming)
-                    .await;
+                let priming = if version.as_str() >= PRIMED {
+                    Priming::Sent
+                } else {
+                    Priming::Absent
+                };
+                let sent = session.request(&message, &id, line.clone(), priming).await;
                 Ok(stream(sent.map_err(not_sent)?))
             }
             (Some(session), _) => {
@@ -109,7 +111,7 @@ impl Stdio {
         let process = self.0.process().await.map_err(unavailable)?;
         let session = self.0.session(process);
         let events = session
-            .request(message, id, line, false)
+            .request(message, id, line, Priming::Absent)
             .await
             .map_err(|error| self.0.not_begun(error))?;
         let answer = first_answer(&events).await;
@@ -143,7 +145,7 @@ impl Stdio {
     ) -> Result<Response<AnswerBody>, Refused> {
         let session = self.modern_session().await?;
         let events = session
-            .request(message, id, line, false)
+            .request(message, id, line, Priming::Absent)
             .await
             .map_err(|error| self.0.not_begun(error))?;
         let (weak, id) = (Arc::downgrade(&session), id.to_owned());

@@ -105,6 +105,15 @@ pub(crate) enum NotSent {
     Over,
 }
 
+/// Whether the stream of a request begins with a priming event (MCP-T-24).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Priming {
+    /// It does.
+    Sent,
+    /// The revision has none, or the stream is not resumed.
+    Absent,
+}
+
 /// One session.
 pub(crate) struct Session {
     /// Its id, with the id of this program before it.
@@ -239,14 +248,14 @@ impl Session {
         message: &Envelope<'_>,
         id: &str,
         line: Bytes,
-        has_priming: bool,
+        priming: Priming,
     ) -> Result<Arc<Events>, NotSent> {
         self.touch();
         let marks = message.marks();
         let token = marks.meta.and_then(|meta| meta.progress_token);
         let name = format!("p{}", self.count.fetch_add(1, Ordering::Relaxed));
         let events = Events::new(name.clone());
-        if has_priming {
+        if priming == Priming::Sent {
             events.prime();
         }
         {

@@ -28,6 +28,15 @@ use crate::{
     wire::Wire,
 };
 
+/// Whether a renewal waits for the GET stream, so that no change is missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GetStream {
+    /// It does.
+    Awaited,
+    /// It does not: the reader of that stream asks for it.
+    NotAwaited,
+}
+
 /// Time for the `endpoint` event of HTTP+SSE.
 const ENDPOINT: Duration = Duration::from_secs(30);
 /// The longest pause between two tries to open a lost session again.
@@ -268,9 +277,12 @@ impl RemoteSession {
     }
 
     /// Opens the session again, if it is still that of `generation`. The client does not notice:
-    /// the same capabilities, the same log level, the same subscriptions. `waits` for the GET
-    /// stream, so that no change is missed; its own reader does not.
-    pub(super) async fn renew(&self, generation: u64, waits: bool) -> Result<(), BridgeFault> {
+    /// the same capabilities, the same log level, the same subscriptions.
+    pub(super) async fn renew(
+        &self,
+        generation: u64,
+        stream: GetStream,
+    ) -> Result<(), BridgeFault> {
         let _one = self.0.renewing.lock().await;
         if self.seat().generation != generation {
             return Ok(());
@@ -298,7 +310,7 @@ impl RemoteSession {
         let headers = self.headers(&seat);
         self.0.wire.tell(&seat.post, &headers, ready).await?;
         self.0.renewed.send_replace(seat.generation);
-        if waits {
+        if stream == GetStream::Awaited {
             let mut standing = self.0.standing.subscribe();
             let is_open = |open: &u64| [seat.generation, NO_STREAM].contains(open);
             let _ = tokio::time::timeout(PAUSE, standing.wait_for(is_open)).await;
@@ -374,7 +386,7 @@ impl RemoteSession {
         while self.seat().generation == generation {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
-            if let Err(fault) = self.renew(generation, false).await {
+            if let Err(fault) = self.renew(generation, GetStream::NotAwaited).await {
                 self.0.notes.detail(&fault.to_string());
             }
         }

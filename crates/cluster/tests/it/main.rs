@@ -1,6 +1,8 @@
 //! Tests of the store: one contract suite for all implementations, a model, a comparison of both,
 //! and failures that only Redis can have.
 
+#![expect(clippy::too_many_lines, reason = "a scenario reads in order")]
+
 // The checker of the chaos test also judges the simulation, which writes the same lines.
 #[expect(unreachable_pub, reason = "the chaos test is another crate")]
 #[expect(dead_code, reason = "the chaos test asks more of it")]

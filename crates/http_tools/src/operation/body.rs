@@ -315,6 +315,24 @@ fn flattened<'s>(
     Ok(Some(flat))
 }
 
+/// Keywords that flat arguments cannot express.
+const LOSSY: [&str; 14] = [
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "patternProperties",
+    "propertyNames",
+    "dependentSchemas",
+    "dependentRequired",
+    "minProperties",
+    "maxProperties",
+    "unevaluatedProperties",
+    "enum",
+];
+
 /// Adds one object schema, and through `allOf` those it is made of. False if something would be
 /// lost.
 fn merge<'s>(
@@ -325,22 +343,6 @@ fn merge<'s>(
     depth: usize,
     flat: &mut Flat<'s>,
 ) -> Result<bool, SchemaError> {
-    const LOSSY: [&str; 14] = [
-        "anyOf",
-        "oneOf",
-        "not",
-        "if",
-        "then",
-        "else",
-        "patternProperties",
-        "propertyNames",
-        "dependentSchemas",
-        "dependentRequired",
-        "minProperties",
-        "maxProperties",
-        "unevaluatedProperties",
-        "enum",
-    ];
     effort::spend(32);
     let Some(object) = schema.as_object() else {
         return Ok(false);

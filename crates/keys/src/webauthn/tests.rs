@@ -9,7 +9,10 @@ use aws_lc_rs::{
 };
 use proptest::prelude::*;
 
-use super::*;
+use super::{
+    UserVerification::{Preferred, Required},
+    *,
+};
 
 const HOST: &str = "portolan.test";
 const ORIGIN: &str = "https://portolan.test";
@@ -136,12 +139,12 @@ fn l13_a_credential_of_each_kind_registers_and_signs() {
             authenticator_data: &written,
             signature: &signature,
         };
-        let said = verify(&party(), CHALLENGE, &known.public_key, assertion, true).unwrap();
+        let said = verify(&party(), CHALLENGE, &known.public_key, assertion, Required).unwrap();
         assert!(said.is_verified && said.sign_count == 9);
         // Another key of the same kind did not sign this.
         for other in signers() {
             assert_eq!(
-                verify(&party(), CHALLENGE, &other.cose(), assertion, true),
+                verify(&party(), CHALLENGE, &other.cose(), assertion, Required),
                 Err(WebAuthnError::Signature)
             );
         }
@@ -152,7 +155,7 @@ fn l13_a_credential_of_each_kind_registers_and_signs() {
 fn case_156_other_origin_other_host_other_challenge_and_missing_flags_are_refused() {
     let signer = p256();
     let present = USER_PRESENT | USER_VERIFIED;
-    let sign = |client_data: Vec<u8>, host: &str, flags: u8, must: bool| {
+    let sign = |client_data: Vec<u8>, host: &str, flags: u8, verification| {
         let written = data(host, flags, 1, &[]);
         let signature = signer.sign(&written, &client_data);
         let assertion = Assertion {
@@ -160,11 +163,11 @@ fn case_156_other_origin_other_host_other_challenge_and_missing_flags_are_refuse
             authenticator_data: &written,
             signature: &signature,
         };
-        verify(&party(), CHALLENGE, &signer.cose(), assertion, must)
+        verify(&party(), CHALLENGE, &signer.cose(), assertion, verification)
     };
     let get = |challenge: &[u8], origin: &str| client_data("webauthn.get", challenge, origin);
     let good = || get(CHALLENGE, ORIGIN);
-    assert!(sign(good(), HOST, present, true).is_ok());
+    assert!(sign(good(), HOST, present, Required).is_ok());
     for origin in [
         "https://evil.example",
         "http://portolan.test",
@@ -176,7 +179,7 @@ fn case_156_other_origin_other_host_other_challenge_and_missing_flags_are_refuse
         "",
     ] {
         assert_eq!(
-            sign(get(CHALLENGE, origin), HOST, present, true),
+            sign(get(CHALLENGE, origin), HOST, present, Required),
             Err(WebAuthnError::Origin),
             "{origin}"
         );
@@ -186,7 +189,7 @@ fn case_156_other_origin_other_host_other_challenge_and_missing_flags_are_refuse
         for (name, value) in more.as_object().unwrap() {
             text[name] = value.clone();
         }
-        sign(text.to_string().into_bytes(), HOST, present, true)
+        sign(text.to_string().into_bytes(), HOST, present, Required)
     };
     assert_eq!(
         framed(serde_json::json!({"crossOrigin": true})),
@@ -197,31 +200,31 @@ fn case_156_other_origin_other_host_other_challenge_and_missing_flags_are_refuse
         Err(WebAuthnError::Origin)
     );
     assert_eq!(
-        sign(get(b"another", ORIGIN), HOST, present, true),
+        sign(get(b"another", ORIGIN), HOST, present, Required),
         Err(WebAuthnError::Challenge)
     );
     let create = client_data("webauthn.create", CHALLENGE, ORIGIN);
     assert_eq!(
-        sign(create, HOST, present, true),
+        sign(create, HOST, present, Required),
         Err(WebAuthnError::Ceremony)
     );
     for host in ["evil.example", "a.portolan.test", ""] {
         assert_eq!(
-            sign(good(), host, present, true),
+            sign(good(), host, present, Required),
             Err(WebAuthnError::RelyingParty)
         );
     }
     assert_eq!(
-        sign(good(), HOST, USER_VERIFIED, false),
+        sign(good(), HOST, USER_VERIFIED, Preferred),
         Err(WebAuthnError::NotPresent)
     );
     assert_eq!(
-        sign(good(), HOST, USER_PRESENT, true),
+        sign(good(), HOST, USER_PRESENT, Required),
         Err(WebAuthnError::NotVerified)
     );
-    assert!(sign(good(), HOST, USER_PRESENT, false).is_ok());
+    assert!(sign(good(), HOST, USER_PRESENT, Preferred).is_ok());
     assert_eq!(
-        sign(good(), HOST, present | BACKED_UP, true),
+        sign(good(), HOST, present | BACKED_UP, Required),
         Err(WebAuthnError::AuthenticatorData),
         "backed up, and cannot be"
     );
@@ -281,7 +284,7 @@ fn l13_every_changed_bit_is_noticed() {
             signature: &signature,
         };
         assert!(
-            verify(&party(), CHALLENGE, &key, assertion, true).is_err(),
+            verify(&party(), CHALLENGE, &key, assertion, Required).is_err(),
             "bit {at}"
         );
     }
@@ -299,9 +302,9 @@ proptest! {
         prop_assert!(register(&party(), CHALLENGE, &create, &attestation(&first)).is_err());
         prop_assert!(challenge_of(&first).is_err());
         let assertion = Assertion { client_data: &get, authenticator_data: &first, signature: &second };
-        prop_assert!(verify(&party(), CHALLENGE, &second, assertion, false).is_err());
+        prop_assert!(verify(&party(), CHALLENGE, &second, assertion, Preferred).is_err());
         let known = data(HOST, USER_PRESENT, 0, &[]);
         let assertion = Assertion { client_data: &get, authenticator_data: &known, signature: &second };
-        prop_assert!(verify(&party(), CHALLENGE, &first, assertion, false).is_err());
+        prop_assert!(verify(&party(), CHALLENGE, &first, assertion, Preferred).is_err());
     }
 }

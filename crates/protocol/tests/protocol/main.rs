@@ -1,6 +1,7 @@
 //! Tests of the crate's public interface: rules by id, the official schemas, and laws that hold for
 //! all inputs.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::too_many_lines, reason = "a scenario reads in order")]
 
 mod admission;
 mod asking;

@@ -463,7 +463,6 @@ fn empty_results_and_completions_conform() {
             &identity(),
             &values,
             Some(150),
-            false,
         ));
         // MCP-CP-3
         assert_eq!(

@@ -131,11 +131,11 @@ impl OpenId {
             algorithms: &algorithms,
         };
         let known = exchange.known;
-        let keys = known.keys(exchange, address, false).await?;
+        let keys = known.keys(exchange, address).await?;
         match id_token::verify(text, &keys, &expected, exchange.now) {
             // The provider may just have rotated its keys.
             Err(IdTokenError::UnknownKey) => {
-                let keys = known.keys(exchange, address, true).await?;
+                let keys = known.newer_keys(exchange, address).await?;
                 Ok(id_token::verify(text, &keys, &expected, exchange.now)?)
             }
             other => Ok(other?),

@@ -82,46 +82,17 @@ macro_rules! ensure {
     };
 }
 
-fn read(entry: ProviderEntry) -> Result<LoginProvider, String> {
+fn read(mut entry: ProviderEntry) -> Result<LoginProvider, String> {
     ensure!(
         is_provider_name(&entry.name),
         "name: 1 to 32 small letters, digits and hyphens are expected: it is part of an address"
     );
-    let secret = match (entry.client_secret, entry.client_secret_file) {
-        (Some(_), Some(_)) => {
-            return Err("client_secret and client_secret_file are both set: keep one".to_owned());
-        }
-        (Some(secret), None) => Some(secret),
-        (None, Some(path)) => {
-            let text = fs::read_to_string(&path)
-                .map_err(|error| format!("client_secret_file: cannot read {path}: {error}"))?;
-            Some(Secret::new(text.trim_end_matches(['\r', '\n']).to_owned()))
-        }
-        (None, None) => None,
-    };
+    let secret = secret(entry.client_secret.take(), entry.client_secret_file.take())?;
     ensure!(!entry.client_id.is_empty(), "client_id is empty");
     let (label, kind) = match entry.kind {
         ProviderProtocol::Github => {
             ensure!(secret.is_some(), "GitHub gives a client secret: set it");
-            ensure!(
-                entry.issuer.is_none() && entry.scope.is_none() && entry.algorithms.is_none(),
-                "issuer, scope and algorithms are not for kind \"github\""
-            );
-            let standard = Github::default();
-            let github = Github {
-                base: match &entry.base_url {
-                    Some(text) => address("base_url", text)?,
-                    None => standard.base,
-                },
-                api: match &entry.api_url {
-                    Some(text) => address("api_url", text)?,
-                    None => standard.api,
-                },
-            };
-            ensure!(
-                entry.base_url.is_some() == entry.api_url.is_some(),
-                "base_url and api_url go together"
-            );
+            let github = github(&entry)?;
             ("GitHub".to_owned(), ProviderKind::Github(github))
         }
         ProviderProtocol::Oidc | ProviderProtocol::Entra => {
@@ -167,6 +138,51 @@ fn read(entry: ProviderEntry) -> Result<LoginProvider, String> {
             secret,
         },
     })
+}
+
+/// The client secret, which stands in the entry or in a file.
+fn secret(
+    written: Option<Secret<String>>,
+    file: Option<String>,
+) -> Result<Option<Secret<String>>, String> {
+    match (written, file) {
+        (Some(_), Some(_)) => {
+            Err("client_secret and client_secret_file are both set: keep one".to_owned())
+        }
+        (Some(secret), None) => Ok(Some(secret)),
+        (None, Some(path)) => {
+            let text = fs::read_to_string(&path)
+                .map_err(|error| format!("client_secret_file: cannot read {path}: {error}"))?;
+            Ok(Some(Secret::new(
+                text.trim_end_matches(['\r', '\n']).to_owned(),
+            )))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+/// The addresses of GitHub, or of an installation of it.
+fn github(entry: &ProviderEntry) -> Result<Github, String> {
+    ensure!(
+        entry.issuer.is_none() && entry.scope.is_none() && entry.algorithms.is_none(),
+        "issuer, scope and algorithms are not for kind \"github\""
+    );
+    let standard = Github::default();
+    let github = Github {
+        base: match &entry.base_url {
+            Some(text) => address("base_url", text)?,
+            None => standard.base,
+        },
+        api: match &entry.api_url {
+            Some(text) => address("api_url", text)?,
+            None => standard.api,
+        },
+    };
+    ensure!(
+        entry.base_url.is_some() == entry.api_url.is_some(),
+        "base_url and api_url go together"
+    );
+    Ok(github)
 }
 
 /// An address without what an address of a provider has not, and without a slash at the end.

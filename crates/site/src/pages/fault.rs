@@ -11,7 +11,7 @@ use portolan_keys::{KeysError, password::PasswordError};
 use portolan_net::layers::{Arrival, EntranceFault};
 use portolan_storage::StorageError;
 
-use crate::pages::fault_page;
+use crate::{pages::fault_page, throttle::TooEarly};
 
 /// Why a page could not be shown.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +53,14 @@ pub enum PageError {
     /// A bug, which only the log names.
     #[error("internal: {0}")]
     Internal(&'static str),
+}
+
+impl From<TooEarly> for PageError {
+    fn from(early: TooEarly) -> Self {
+        Self::Throttled {
+            retry_after: early.seconds(),
+        }
+    }
 }
 
 /// The page for input that is no text.

@@ -266,6 +266,15 @@ pub struct Filter<'a> {
     pub after: Option<(&'a str, ToolId)>,
 }
 
+/// The pattern of `ilike` for texts that contain this one.
+fn containing(text: &str) -> String {
+    let escaped = text
+        .replace('\\', "\\\\")
+        .replace('%', "\\%")
+        .replace('_', "\\_");
+    format!("%{escaped}%")
+}
+
 /// Tools in the order of their shown names, at most `limit`.
 pub async fn list(
     tx: &mut TenantTx,
@@ -273,15 +282,7 @@ pub async fn list(
     limit: i64,
 ) -> Result<Vec<Tool>, StorageError> {
     let tenant = tx.tenant().uuid();
-    let pattern = filter.query.map(|query| {
-        format!(
-            "%{}%",
-            query
-                .replace('\\', "\\\\")
-                .replace('%', "\\%")
-                .replace('_', "\\_")
-        )
-    });
+    let pattern = filter.query.map(containing);
     let (after_name, after_id) = filter
         .after
         .map_or((None, None), |(name, id)| (Some(name), Some(id.uuid())));
@@ -311,6 +312,10 @@ pub async fn list(
     )
     .fetch_all(tx.connection())
     .await?;
+    let inconsistent = |column| StorageError::Inconsistent {
+        table: "tools",
+        column,
+    };
     rows.into_iter()
         .map(|row| {
             let mut written = Written::read(row.written.as_deref());
@@ -330,10 +335,7 @@ pub async fn list(
                     description: row.description_override,
                 },
                 enabled: row.enabled,
-                state: row.state.parse().map_err(|_| StorageError::Inconsistent {
-                    table: "tools",
-                    column: "state",
-                })?,
+                state: row.state.parse().map_err(|_| inconsistent("state"))?,
                 input_schema: written.object("inputSchema", row.input_schema),
                 output_schema: row
                     .output_schema
@@ -344,12 +346,8 @@ pub async fn list(
                     .definition
                     .map(|definition| written.ours("definition", definition)),
                 written: row.definition_of_upstream,
-                warnings: serde_json::from_value(row.warnings).map_err(|_| {
-                    StorageError::Inconsistent {
-                        table: "tools",
-                        column: "warnings",
-                    }
-                })?,
+                warnings: serde_json::from_value(row.warnings)
+                    .map_err(|_| inconsistent("warnings"))?,
                 used_by: row.used_by,
                 updated_at: row.updated_at,
             })

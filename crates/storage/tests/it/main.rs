@@ -2,6 +2,7 @@
 //! once.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::too_many_lines, reason = "a scenario reads in order")]
 
 mod attachments;
 mod audit_chain;

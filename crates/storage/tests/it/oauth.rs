@@ -9,7 +9,7 @@ use portolan_model::{
     factor::SecondFactor,
     id::{ApiKeyId, IdentityProviderId},
     subject::Subject,
-    token_family::Verdict,
+    token_family::{PresentedFrom, Verdict},
 };
 use portolan_storage::{
     Store, SystemTx,
@@ -141,7 +141,11 @@ async fn refresh_at_once(store: &Store, scene: &Scene, presented: Digest) -> Opt
         (client.id, seen.state.grant.client),
         (scene.client.id, scene.client.id)
     );
-    if seen.presented.verdict(now(), false) != Verdict::Rotate {
+    if seen
+        .presented
+        .verdict(now(), PresentedFrom::AnotherOrUnknown)
+        != Verdict::Rotate
+    {
         return None;
     }
     let successor = digest();
@@ -159,7 +163,10 @@ async fn refresh(store: &Store, presented: Digest) -> Digest {
         .await
         .unwrap()
         .unwrap();
-    let head = match locked.presented.verdict(now(), false) {
+    let head = match locked
+        .presented
+        .verdict(now(), PresentedFrom::AnotherOrUnknown)
+    {
         Verdict::Rotate => {
             let successor = digest();
             let rotation = rotation(&locked, &presented, &successor);
@@ -281,7 +288,12 @@ async fn k8_nothing_is_rotated_but_the_head_of_a_living_family() {
 
     let mut tx = system(&store).await;
     let locked = refresh_tokens::lock(&mut tx, &head).await.unwrap().unwrap();
-    assert_eq!(locked.presented.verdict(now(), false), Verdict::Rotate);
+    assert_eq!(
+        locked
+            .presented
+            .verdict(now(), PresentedFrom::AnotherOrUnknown),
+        Verdict::Rotate
+    );
 }
 
 /// AUTH-K8: a rotation without the lock changes nothing if the family has changed since it was
@@ -305,7 +317,11 @@ async fn k8_nothing_is_rotated_that_changed_since_it_was_seen() {
             .await
             .unwrap()
             .unwrap();
-        assert_eq!(seen.presented.verdict(now(), false), Verdict::Rotate);
+        assert_eq!(
+            seen.presented
+                .verdict(now(), PresentedFrom::AnotherOrUnknown),
+            Verdict::Rotate
+        );
         let other = if is_revoked {
             let mut tx = system(&store).await;
             assert!(grants::revoke(&mut tx, grant, "test", now()).await.unwrap());
@@ -435,7 +451,12 @@ async fn k11_a_revoked_grant_takes_its_family_and_tells_the_nodes_once() {
         "once"
     );
     let locked = refresh_tokens::lock(&mut tx, &head).await.unwrap().unwrap();
-    assert_eq!(locked.presented.verdict(now(), false), Verdict::Ended);
+    assert_eq!(
+        locked
+            .presented
+            .verdict(now(), PresentedFrom::AnotherOrUnknown),
+        Verdict::Ended
+    );
     let news = revocations::live(&mut tx, None, now()).await.unwrap();
     assert_eq!(news.len(), 1);
     assert_eq!(

@@ -84,21 +84,7 @@ pub(crate) async fn take(
         if let ConnectError::Oauth(error) = &error {
             forget_client_if(&state, account.tenant, source, error).await?;
         }
-        let text = match &error {
-            ConnectError::Oauth(error) => format!("{}.", capitalised(&error.to_string())),
-            ConnectError::Storage(_) => {
-                "A part of the service is not responding. Try again.".to_owned()
-            }
-            _ => "The sign-in could not be completed. Start again from where you came.".to_owned(),
-        };
-        let page = Message {
-            status: None,
-            title: "Not connected",
-            text: &text,
-            link: Some(("Go back", &link)),
-            request_id: None,
-        };
-        return Ok((browser, pages::html(StatusCode::BAD_REQUEST, &page)?).into_response());
+        return not_connected(browser, &error, &link);
     }
     if in_console {
         // The server's lists can be read now. [`sync::sync`] records a failure.
@@ -118,6 +104,29 @@ pub(crate) async fn take(
         request_id: None,
     };
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
+}
+
+/// The page with the reason why the account was not connected.
+fn not_connected(
+    browser: Browser,
+    error: &ConnectError,
+    link: &str,
+) -> Result<Response, PageError> {
+    let text = match error {
+        ConnectError::Oauth(error) => format!("{}.", capitalised(&error.to_string())),
+        ConnectError::Storage(_) => {
+            "A part of the service is not responding. Try again.".to_owned()
+        }
+        _ => "The sign-in could not be completed. Start again from where you came.".to_owned(),
+    };
+    let page = Message {
+        status: None,
+        title: "Not connected",
+        text: &text,
+        link: Some(("Go back", link)),
+        request_id: None,
+    };
+    Ok((browser, pages::html(StatusCode::BAD_REQUEST, &page)?).into_response())
 }
 
 /// The slug of the account's workspace, if the person may still connect it. The workspace's account

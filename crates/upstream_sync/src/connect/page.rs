@@ -116,6 +116,18 @@ fn binding<'a>(browser: &'a Browser, session: &'a BrowserSession, link: &'a str)
     ]
 }
 
+/// The page with the reason why a link does not open.
+fn refuse(status: StatusCode, title: &str, text: &str) -> Result<Response, PageError> {
+    let page = Message {
+        status: None,
+        title,
+        text,
+        link: None,
+        request_id: None,
+    };
+    pages::html(status, &page)
+}
+
 /// The contents of a link, or the page with the reason why it does not open. For another person the
 /// page does not reveal the link's subject.
 async fn meant(
@@ -124,16 +136,6 @@ async fn meant(
     session: Option<BrowserSession>,
     link: &str,
 ) -> Result<Result<Meant, Response>, PageError> {
-    let refuse = |status: StatusCode, title: &str, text: &str| {
-        let page = Message {
-            status: None,
-            title,
-            text,
-            link: None,
-            request_id: None,
-        };
-        pages::html(status, &page)
-    };
     let Some(account) = read_link(&state.keys, link, state.now()) else {
         let text =
             "It has expired or is incomplete. Call the tool again in your app to get a new one.";

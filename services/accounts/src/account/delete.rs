@@ -11,6 +11,7 @@ use axum::{
 use http::{HeaderMap, StatusCode, header};
 use portolan_cluster::revocations::Revocation;
 use portolan_model::{
+    Timestamp,
     audit::{Actor, Event, Outcome},
     email::EmailAddress,
     id::TenantId,
@@ -153,20 +154,7 @@ async fn end(
     for one in mine.iter().filter(|one| !one.is_orphan) {
         let leaving = upstream_oauth::leaving(&mut tx, one.tenant, None, Some(user)).await?;
         linked.push((one.tenant, leaving));
-        if let Some(epoch) = members::end(&mut tx, one.tenant, user, now).await? {
-            revocations::insert(
-                &mut tx,
-                &revocations::New {
-                    kind: RevocationKind::Member,
-                    reference: &format!("{}/{user}", one.tenant),
-                    tenant: Some(one.tenant),
-                    epoch: Some(epoch),
-                    expires_at: now + REVOCATION_MEMORY,
-                },
-            )
-            .await?;
-            events.push(event(session, "member.left", Some(one.tenant)));
-        }
+        events.extend(leave(&mut tx, session, one.tenant, now).await?);
     }
     let reason = EndReason::AccountDeleted;
     let signed_out = browser_sessions::end_all(&mut tx, user, None, reason, now).await?;
@@ -212,6 +200,31 @@ async fn end(
         give_back_later(state, tenant, leaving);
     }
     Ok(true)
+}
+
+/// Ends the membership in a workspace. Returns its audit entry; `None` if it had ended before.
+async fn leave(
+    tx: &mut SystemTx,
+    session: &BrowserSession,
+    tenant: TenantId,
+    now: Timestamp,
+) -> Result<Option<Event>, PageError> {
+    let user = session.user;
+    let Some(epoch) = members::end(tx, tenant, user, now).await? else {
+        return Ok(None);
+    };
+    revocations::insert(
+        tx,
+        &revocations::New {
+            kind: RevocationKind::Member,
+            reference: &format!("{tenant}/{user}"),
+            tenant: Some(tenant),
+            epoch: Some(epoch),
+            expires_at: now + REVOCATION_MEMORY,
+        },
+    )
+    .await?;
+    Ok(Some(event(session, "member.left", Some(tenant))))
 }
 
 fn event(session: &BrowserSession, action: &'static str, tenant: Option<TenantId>) -> Event {

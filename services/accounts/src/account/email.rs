@@ -9,7 +9,7 @@ use axum::{
 };
 use http::StatusCode;
 use portolan_keys::{Purpose as KeyPurpose, SecretToken, TokenForm, random};
-use portolan_model::{email::EmailAddress, id::EmailChangeId};
+use portolan_model::{Timestamp, email::EmailAddress, id::EmailChangeId};
 use portolan_site::{
     browser::Browser,
     mail,
@@ -21,14 +21,14 @@ use portolan_site::{
     throttle::AccountKey,
 };
 use portolan_storage::{
-    Reason,
+    Reason, SystemTx,
     accounts::{
         account_links::{self, LinkPurpose},
         email_changes::{self, EmailChange},
         users,
         verifications::MAX_ATTEMPTS,
     },
-    platform::audit,
+    platform::{audit, mails::Mail},
 };
 use serde::Deserialize;
 
@@ -205,27 +205,34 @@ pub(crate) async fn confirm(
     account_links::consume_all(&mut tx, LinkPurpose::Reset, session.user, now).await?;
     let mut mails = Vec::new();
     if let Some((old, old_norm)) = old.filter(|(_, norm)| *norm != change.address_norm) {
-        let token = SecretToken::generate(TokenForm::Link)?;
-        account_links::open(
-            &mut tx,
-            LinkPurpose::Undo,
-            session.user,
-            (&old, &old_norm),
-            &token.digest(),
-            now,
-        )
-        .await?;
-        let undo = state
-            .site
-            .url(&format!("/account/undo?token={}", token.expose()));
-        let letter = mail::texts::address_changed(&session.display_name, &change.address, &undo);
-        mails.push(mail::queue(&mut tx, &old, &letter, now).await?);
+        let former = (old.as_str(), old_norm.as_str());
+        mails.push(offer_undo(&state, &mut tx, &session, &change, former, now).await?);
     }
     let entry = event(&session, "email.changed", serde_json::json!({}));
     audit::record(&mut tx, &entry, &context.origin(), now).await?;
     tx.commit().await?;
     mails.iter().for_each(|mail| state.mailer.deliver(mail));
     Ok((browser, pages::see_other("/account?done=email")?).into_response())
+}
+
+/// Queues the message to the former address, given as typed and normalised, with the link to undo
+/// the change.
+async fn offer_undo(
+    state: &AuthState,
+    tx: &mut SystemTx,
+    session: &BrowserSession,
+    change: &EmailChange,
+    former: (&str, &str),
+    now: Timestamp,
+) -> Result<Mail, PageError> {
+    let token = SecretToken::generate(TokenForm::Link)?;
+    let (purpose, digest) = (LinkPurpose::Undo, token.digest());
+    account_links::open(tx, purpose, session.user, former, &digest, now).await?;
+    let undo = state
+        .site
+        .url(&format!("/account/undo?token={}", token.expose()));
+    let letter = mail::texts::address_changed(&session.display_name, &change.address, &undo);
+    Ok(mail::queue(tx, former.0, &letter, now).await?)
 }
 
 /// The input of a code's MAC.

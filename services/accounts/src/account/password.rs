@@ -125,6 +125,7 @@ pub(crate) async fn submit(
     context: RequestContext,
     form: Result<Form<PasswordForm>, FormRejection>,
 ) -> Result<Response, PageError> {
+    const WHY: &str = "password_changed";
     let Form(form) = form?;
     let session = signed_in(session, AccountPage::Password)?;
     check_form(&state, &browser, &session, &form.form_token)?;
@@ -178,15 +179,10 @@ pub(crate) async fn submit(
             user: Some(session.user),
             ..Which::default()
         };
-        ended = connected_apps::end(&mut tx, which, "password_changed", now).await?;
+        ended = connected_apps::end(&mut tx, which, WHY, now).await?;
     }
-    let why = "password_changed";
-    for event in revocation::keys_ended(&ended, session.user, why) {
-        audit::record(&mut tx, &event, &context.origin(), now).await?;
-    }
-    for event in revocation::tokens_ended(&signed_out.tokens, session.user, why) {
-        audit::record(&mut tx, &event, &context.origin(), now).await?;
-    }
+    let (by, tokens) = (session.user, &signed_out.tokens);
+    revocation::record_ended(&mut tx, &context, by, WHY, &ended, tokens, now).await?;
     let detail = serde_json::json!({ "browsers_signed_out": signed_out.sessions, "apps_disconnected": ended.apps() });
     let entry = event(&session, "password.changed", detail);
     audit::record(&mut tx, &entry, &context.origin(), now).await?;

@@ -21,7 +21,7 @@ use portolan_site::{
     target::{AccountPage, Target},
 };
 use portolan_storage::{
-    Reason,
+    Reason, SystemTx,
     accounts::{
         browser_sessions::{self, EndReason},
         second_factors,
@@ -146,10 +146,6 @@ pub(crate) async fn submit(
     check_form(&state, &browser, &session, &form.form_token)?;
     may_change_factors(&state, &session, AccountPage::TwoFactor, &form.request).await?;
     let now = state.now();
-    let again = match Target::parse(&form.request) {
-        Some(target) => target.on(AccountPage::TwoFactor.path()),
-        None => AccountPage::TwoFactor.path().to_owned(),
-    };
     let mut tx = state.store.system(Reason::SignIn).await?;
     match form.what.as_str() {
         "begin" => {
@@ -157,55 +153,9 @@ pub(crate) async fn submit(
             let sealed = second_factor::seal(&state, session.user, &secret)?;
             second_factors::begin(&mut tx, session.user, &sealed, now).await?;
             tx.commit().await?;
-            Ok((browser, pages::see_other(&again)?).into_response())
+            Ok((browser, pages::see_other(&again(&form.request))?).into_response())
         }
-        "confirm" => {
-            let Some(totp) = second_factors::totp_of(&mut tx, session.user)
-                .await?
-                .filter(|totp| !totp.is_confirmed)
-            else {
-                return Ok((browser, pages::see_other(&again)?).into_response());
-            };
-            let code: String = form.code.chars().filter(|c| !c.is_whitespace()).collect();
-            let right = match second_factor::open(&state, session.user, &totp)?.step_of(&code, now)
-            {
-                Some(step) => {
-                    let sealed = &totp.secret_sealed;
-                    second_factors::confirm(&mut tx, session.user, sealed, step, now).await?
-                }
-                None => false,
-            };
-            if !right {
-                drop(tx);
-                let stage = stage(&state, &session).await?;
-                let fault = Some(
-                    "This code is wrong. Check that the clock of your device is right, then try the next code.",
-                );
-                let said = (StatusCode::UNPROCESSABLE_ENTITY, form.request, fault);
-                return page(&state, browser, &session, said, stage).await;
-            }
-            let codes = second_factor::new_recovery_codes(&state, &mut tx, session.user).await?;
-            // The new app proves the session too. The session gets a new id, as at every elevation
-            // (AUTH-S3).
-            let mut amr: Vec<&str> = session.amr.iter().map(String::as_str).collect();
-            for word in [amr::ONE_TIME_CODE, amr::MULTIPLE] {
-                if !amr.contains(&word) {
-                    amr.push(word);
-                }
-            }
-            let (kept, cookie) =
-                session::start(&mut tx, &state, &headers, &context, session.user, &amr).await?;
-            // The time of the sign-in stays: the new app does not prove the time before it.
-            browser_sessions::continues(&mut tx, kept, session.id).await?;
-            let session = BrowserSession {
-                id: kept,
-                ..session
-            };
-            changed(&state, &context, tx, &session, "second_factor.added").await?;
-            let said = (StatusCode::OK, form.request, None);
-            let page = page(&state, browser, &session, said, Stage::Codes(codes)).await?;
-            Ok((AppendHeaders([(header::SET_COOKIE, cookie)]), page).into_response())
-        }
+        "confirm" => activate(&state, browser, session, &context, &headers, form, tx).await,
         "codes" if second_factors::is_enrolled(&mut tx, session.user).await? => {
             let codes = second_factor::new_recovery_codes(&state, &mut tx, session.user).await?;
             changed(&state, &context, tx, &session, "recovery_codes.replaced").await?;
@@ -222,11 +172,76 @@ pub(crate) async fn submit(
     }
 }
 
+/// The path of this page, with the target of the redirect afterwards.
+fn again(request: &str) -> String {
+    match Target::parse(request) {
+        Some(target) => target.on(AccountPage::TwoFactor.path()),
+        None => AccountPage::TwoFactor.path().to_owned(),
+    }
+}
+
+/// Activates the app that was begun, if the code is right, and shows new recovery codes.
+async fn activate(
+    state: &AuthState,
+    browser: Browser,
+    session: BrowserSession,
+    context: &RequestContext,
+    headers: &HeaderMap,
+    form: TwoFactorForm,
+    mut tx: SystemTx,
+) -> Result<Response, PageError> {
+    let now = state.now();
+    let Some(totp) = second_factors::totp_of(&mut tx, session.user)
+        .await?
+        .filter(|totp| !totp.is_confirmed)
+    else {
+        return Ok((browser, pages::see_other(&again(&form.request))?).into_response());
+    };
+    let code: String = form.code.chars().filter(|c| !c.is_whitespace()).collect();
+    let right = match second_factor::open(state, session.user, &totp)?.step_of(&code, now) {
+        Some(step) => {
+            let sealed = &totp.secret_sealed;
+            second_factors::confirm(&mut tx, session.user, sealed, step, now).await?
+        }
+        None => false,
+    };
+    if !right {
+        drop(tx);
+        let stage = stage(state, &session).await?;
+        let fault = Some(
+            "This code is wrong. Check that the clock of your device is right, then try the next code.",
+        );
+        let said = (StatusCode::UNPROCESSABLE_ENTITY, form.request, fault);
+        return page(state, browser, &session, said, stage).await;
+    }
+    let codes = second_factor::new_recovery_codes(state, &mut tx, session.user).await?;
+    // The new app proves the session too. The session gets a new id, as at every elevation
+    // (AUTH-S3).
+    let mut amr: Vec<&str> = session.amr.iter().map(String::as_str).collect();
+    for word in [amr::ONE_TIME_CODE, amr::MULTIPLE] {
+        if !amr.contains(&word) {
+            amr.push(word);
+        }
+    }
+    let (kept, cookie) =
+        session::start(&mut tx, state, headers, context, session.user, &amr).await?;
+    // The time of the sign-in stays: the new app does not prove the time before it.
+    browser_sessions::continues(&mut tx, kept, session.id).await?;
+    let session = BrowserSession {
+        id: kept,
+        ..session
+    };
+    changed(state, context, tx, &session, "second_factor.added").await?;
+    let said = (StatusCode::OK, form.request, None);
+    let page = page(state, browser, &session, said, Stage::Codes(codes)).await?;
+    Ok((AppendHeaders([(header::SET_COOKIE, cookie)]), page).into_response())
+}
+
 /// Ends the other sessions (AUTH-S4) and notifies the person (AUTH-L16).
 async fn changed(
     state: &AuthState,
     context: &RequestContext,
-    mut tx: portolan_storage::SystemTx,
+    mut tx: SystemTx,
     session: &BrowserSession,
     action: &'static str,
 ) -> Result<(), PageError> {

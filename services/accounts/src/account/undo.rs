@@ -10,7 +10,10 @@ use axum::{
 };
 use http::StatusCode;
 use portolan_keys::{Secret, SecretToken, TokenForm};
-use portolan_model::audit::{Actor, Event, Outcome};
+use portolan_model::{
+    Timestamp,
+    audit::{Actor, Event, Outcome},
+};
 use portolan_site::{
     browser::Browser,
     mail,
@@ -20,13 +23,13 @@ use portolan_site::{
     state::AuthState,
 };
 use portolan_storage::{
-    Reason,
+    Reason, SystemTx,
     accounts::{
         account_links::{self, Link, LinkPurpose},
         browser_sessions::{self, EndReason},
         identities, passkeys, second_factors, users,
     },
-    oauth::connected_apps::{self, Which},
+    oauth::connected_apps::{self, Ended, Which},
     platform::audit,
 };
 use serde::Deserialize;
@@ -86,11 +89,7 @@ pub(crate) async fn submit(
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
     let now = state.now();
-    if let Err(early) = state.throttle.request(context.ip, now).await {
-        return Err(PageError::Throttled {
-            retry_after: early.seconds(),
-        });
-    }
+    state.throttle.request(context.ip, now).await?;
     let Some(link) = find(&state, form.token.expose()).await? else {
         return dead_link(browser);
     };
@@ -105,52 +104,9 @@ pub(crate) async fn submit(
         }
         return Err(error.into());
     }
-    let reason = EndReason::AddressChanged;
-    let signed_out = browser_sessions::end_all(&mut tx, link.user, None, reason, now).await?;
-    // The intruder may have added sign-in methods, before or after the change. Accounts at
-    // providers are quickly connected again. The person's own passkeys and authenticator app are
-    // older.
-    identities::unlink_all(&mut tx, link.user).await?;
-    let since = link.created_at - LOOK_BACK;
-    let passkeys = passkeys::remove_since(&mut tx, link.user, since).await?;
-    let app = second_factors::remove_since(&mut tx, link.user, since).await?;
-    // The intruder proved the password first (REVIEW-S-4). Without a password the account opens by
-    // a mailed link only, or by a passkey from before all this.
-    users::forget_password(&mut tx, link.user).await?;
-    account_links::consume_all(&mut tx, LinkPurpose::Reset, link.user, now).await?;
     // This mailbox was just proved, so its owner need not wait for another message.
     let token = SecretToken::generate(TokenForm::Link)?;
-    account_links::open(
-        &mut tx,
-        LinkPurpose::Reset,
-        link.user,
-        former,
-        &token.digest(),
-        now,
-    )
-    .await?;
-    let which = Which {
-        user: Some(link.user),
-        ..Which::default()
-    };
-    let ended = connected_apps::end(&mut tx, which, "address_restored", now).await?;
-    for event in revocation::keys_ended(&ended, link.user, "address_restored") {
-        audit::record(&mut tx, &event, &context.origin(), now).await?;
-    }
-    let tokens = revocation::tokens_ended(&signed_out.tokens, link.user, "address_restored");
-    for event in tokens {
-        audit::record(&mut tx, &event, &context.origin(), now).await?;
-    }
-    let event = Event {
-        tenant: None,
-        actor: Actor::User(link.user),
-        action: "email.restored",
-        target_kind: "user",
-        target_id: link.user.to_string(),
-        outcome: Outcome::Ok,
-        detail: serde_json::json!({ "apps_disconnected": ended.apps(), "passkeys_removed": passkeys, "authenticator_removed": app }),
-    };
-    audit::record(&mut tx, &event, &context.origin(), now).await?;
+    let ended = lock_out(&mut tx, &context, &link, &token, now).await?;
     let name = users::find(&mut tx, link.user)
         .await?
         .map(|user| user.display_name)
@@ -160,6 +116,57 @@ pub(crate) async fn submit(
     tx.commit().await?;
     state.mailer.deliver(&mail);
     revocation::notify_nodes(&state, &ended);
+    restored(browser, &token)
+}
+
+/// Ends every session, every app's access and the sign-in methods of an intruder. Opens the link of
+/// `token`, which leads to a new password, and writes the audit entries.
+async fn lock_out(
+    tx: &mut SystemTx,
+    context: &RequestContext,
+    link: &Link,
+    token: &SecretToken,
+    now: Timestamp,
+) -> Result<Ended, PageError> {
+    const WHY: &str = "address_restored";
+    let reason = EndReason::AddressChanged;
+    let signed_out = browser_sessions::end_all(tx, link.user, None, reason, now).await?;
+    // The intruder may have added sign-in methods, before or after the change. Accounts at
+    // providers are quickly connected again. The person's own passkeys and authenticator app are
+    // older.
+    identities::unlink_all(tx, link.user).await?;
+    let since = link.created_at - LOOK_BACK;
+    let passkeys = passkeys::remove_since(tx, link.user, since).await?;
+    let app = second_factors::remove_since(tx, link.user, since).await?;
+    // The intruder proved the password first (REVIEW-S-4). Without a password the account opens by
+    // a mailed link only, or by a passkey from before all this.
+    users::forget_password(tx, link.user).await?;
+    account_links::consume_all(tx, LinkPurpose::Reset, link.user, now).await?;
+    let former = (link.address.as_str(), link.address_norm.as_str());
+    let (purpose, digest) = (LinkPurpose::Reset, token.digest());
+    account_links::open(tx, purpose, link.user, former, &digest, now).await?;
+    let which = Which {
+        user: Some(link.user),
+        ..Which::default()
+    };
+    let ended = connected_apps::end(tx, which, WHY, now).await?;
+    let tokens = &signed_out.tokens;
+    revocation::record_ended(tx, context, link.user, WHY, &ended, tokens, now).await?;
+    let event = Event {
+        tenant: None,
+        actor: Actor::User(link.user),
+        action: "email.restored",
+        target_kind: "user",
+        target_id: link.user.to_string(),
+        outcome: Outcome::Ok,
+        detail: serde_json::json!({ "apps_disconnected": ended.apps(), "passkeys_removed": passkeys, "authenticator_removed": app }),
+    };
+    audit::record(tx, &event, &context.origin(), now).await?;
+    Ok(ended)
+}
+
+/// The page after the change was undone, with the link to a new password.
+fn restored(browser: Browser, token: &SecretToken) -> Result<Response, PageError> {
     let choose = format!("/reset/choose?token={}", token.expose());
     let page = Message {
         status: None,

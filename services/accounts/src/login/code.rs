@@ -127,11 +127,7 @@ pub(crate) async fn submit(
     check_form(&state.keys, &browser, &form.form_token)?;
     let continuation = Continuation::load(&state, &browser, Some(&form.request)).await?;
     let now = state.now();
-    if let Err(early) = state.throttle.request(context.ip, now).await {
-        return Err(PageError::Throttled {
-            retry_after: early.seconds(),
-        });
-    }
+    state.throttle.request(context.ip, now).await?;
     let Some(ticket) = read(&state, &browser, &form.ticket) else {
         // The ticket has expired or belongs to another browser: the person enters the password
         // again.

@@ -11,7 +11,6 @@ use portolan_keys::{Secret, password::Verification};
 use portolan_model::{
     audit::{Actor, Event, Outcome},
     email::EmailAddress,
-    id::UserId,
 };
 use portolan_site::{
     browser::Browser,
@@ -189,19 +188,8 @@ pub(crate) async fn submit(
         }
     };
 
-    let login = find(&state, &address).await?;
-    let stored = login.as_ref().and_then(|login| login.phc.as_deref());
-    // An unknown address is compared with a decoy hash, which takes as long (AUTH-L5, CASE-143).
-    let verification = state.passwords.verify(&form.password, stored).await?;
-    let (Some(login), Verification::Match { rehash }) = (&login, verification) else {
-        missed(
-            &state,
-            &context,
-            login.as_ref().map(|login| login.user),
-            &address,
-            &account,
-        )
-        .await?;
+    let compared = compare(&state, &context, &form.password, &address, &account).await?;
+    let Some((login, rehash)) = compared else {
         let fault =
             "Wrong e-mail or password. If you didn’t finish signing up, sign up again.".to_owned();
         return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
@@ -220,7 +208,7 @@ pub(crate) async fn submit(
         .know(&state.egress, &form.password)
         .await;
     let mut tx = state.store.system(Reason::SignIn).await?;
-    if let (Some(new), Some(old)) = (rehashed, stored) {
+    if let (Some(new), Some(old)) = (rehashed, &login.phc) {
         users::rehash(&mut tx, login.user, old, &new).await?;
     }
     if second_factors::is_enrolled(&mut tx, login.user).await? {
@@ -244,6 +232,28 @@ pub(crate) async fn submit(
     Ok((browser, cookies, pages::see_other(&path)?).into_response())
 }
 
+/// The account of the address if the password is right, and whether its hash is to be made anew.
+/// Writes a failed attempt down.
+async fn compare(
+    state: &AuthState,
+    context: &RequestContext,
+    password: &Secret<String>,
+    address: &EmailAddress,
+    account: &AccountKey,
+) -> Result<Option<(Login, bool)>, PageError> {
+    let login = find(state, address).await?;
+    let stored = login.as_ref().and_then(|login| login.phc.as_deref());
+    // An unknown address is compared with a decoy hash, which takes as long (AUTH-L5, CASE-143).
+    let verification = state.passwords.verify(password, stored).await?;
+    match (login, verification) {
+        (Some(login), Verification::Match { rehash }) => Ok(Some((login, rehash))),
+        (login, _) => {
+            missed(state, context, login.as_ref(), address, account).await?;
+            Ok(None)
+        }
+    }
+}
+
 async fn find(state: &AuthState, address: &EmailAddress) -> Result<Option<Login>, PageError> {
     let mut tx = state.store.system(Reason::SignIn).await?;
     Ok(users::find_login(&mut tx, address.normalised()).await?)
@@ -254,10 +264,11 @@ async fn find(state: &AuthState, address: &EmailAddress) -> Result<Option<Login>
 async fn missed(
     state: &AuthState,
     context: &RequestContext,
-    user: Option<UserId>,
+    login: Option<&Login>,
     address: &EmailAddress,
     account: &AccountKey,
 ) -> Result<(), PageError> {
+    let user = login.map(|login| login.user);
     let now = state.now();
     let hint_is_due = state.throttle.missed(account, now).await;
     let mut tx = state.store.system(Reason::SignIn).await?;

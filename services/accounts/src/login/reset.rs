@@ -31,7 +31,8 @@ use portolan_storage::{
     accounts::{
         account_links::{self, Link, LinkPurpose},
         browser_sessions::{self, EndReason},
-        users, ways_in,
+        users,
+        ways_in::{self, WaysIn},
     },
     oauth::connected_apps::{self, Ended, Which},
     platform::audit,
@@ -262,14 +263,11 @@ pub(crate) async fn choose(
     context: RequestContext,
     form: Result<Form<ChoiceForm>, FormRejection>,
 ) -> Result<Response, PageError> {
+    const WHY: &str = "password_reset";
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
     let now = state.now();
-    if let Err(early) = state.throttle.request(context.ip, now).await {
-        return Err(PageError::Throttled {
-            retry_after: early.seconds(),
-        });
-    }
+    state.throttle.request(context.ip, now).await?;
     let Some(link) = find(&state, form.token.expose()).await? else {
         return dead_link(browser);
     };
@@ -305,15 +303,10 @@ pub(crate) async fn choose(
             user: Some(link.user),
             ..Which::default()
         };
-        ended = connected_apps::end(&mut tx, which, "password_reset", now).await?;
+        ended = connected_apps::end(&mut tx, which, WHY, now).await?;
     }
-    let why = "password_reset";
-    for event in revocation::keys_ended(&ended, link.user, why) {
-        audit::record(&mut tx, &event, &context.origin(), now).await?;
-    }
-    for event in revocation::tokens_ended(&signed_out.tokens, link.user, why) {
-        audit::record(&mut tx, &event, &context.origin(), now).await?;
-    }
+    let tokens = &signed_out.tokens;
+    revocation::record_ended(&mut tx, &context, link.user, WHY, &ended, tokens, now).await?;
     let event = Event {
         tenant: None,
         actor: Actor::User(link.user),
@@ -334,6 +327,11 @@ pub(crate) async fn choose(
     revocation::notify_nodes(&state, &ended);
     mails.iter().for_each(|mail| state.mailer.deliver(mail));
     let login_path = target(&state, &browser, &form.request).await?.on("/login");
+    changed(browser, &ways, &login_path)
+}
+
+/// The page after the password was set. It names sign-in methods that still work beside it.
+fn changed(browser: Browser, ways: &WaysIn, login_path: &str) -> Result<Response, PageError> {
     let page = Message {
         status: None,
         title: "Your password was changed",
@@ -342,7 +340,7 @@ pub(crate) async fn choose(
         } else {
             "All browsers were signed out. Sign in with the new password. Passkeys and connected accounts still sign in: check them under Account, Sign-in methods, and remove those you don't know."
         },
-        link: Some(("Sign in", &login_path)),
+        link: Some(("Sign in", login_path)),
         request_id: None,
     };
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())

@@ -9,9 +9,10 @@ use axum::{
 use http::StatusCode;
 use portolan_keys::{Purpose, Secret, password, random};
 use portolan_model::{
+    Timestamp,
     audit::{Actor, Event, Outcome},
     email::EmailAddress,
-    id::VerificationId,
+    id::{UserId, VerificationId},
 };
 use portolan_site::{
     browser::Browser,
@@ -200,20 +201,16 @@ pub(crate) async fn submit(
     let mut tx = state.store.system(Reason::SignIn).await?;
     // An address with an account gets the same rows: an unverified user, whose code is never sent.
     let user = users::create_unverified(&mut tx, name, &address, &phc, now).await?;
-    let id = VerificationId::generate();
-    let code = random::digits(8)?;
-    let word = continuation.parameter();
-    let verification = NewVerification {
-        id,
+    let code = open(
+        &state,
+        &mut tx,
+        &browser,
+        &continuation,
         user,
-        address_norm: address.normalised(),
-        code_mac: &state.keys.mac(Purpose::MailCode, &code_message(id, &code)),
-        browser: browser.digest(),
-        continue_request: continuation.target.request(),
-        continue_invitation: continuation.target.invitation(),
-        continue_target: Some(&word),
-    };
-    verifications::open(&mut tx, &verification, now).await?;
+        &address,
+        now,
+    )
+    .await?;
     let mail = queue_message(&mut tx, &state, &address, name, &code).await?;
     let event = Event {
         tenant: None,
@@ -228,6 +225,33 @@ pub(crate) async fn submit(
     tx.commit().await?;
     state.mailer.deliver(&mail);
     Ok((browser, pages::see_other("/verify")?).into_response())
+}
+
+/// Opens the verification of the address in this browser and returns its code.
+async fn open(
+    state: &AuthState,
+    tx: &mut SystemTx,
+    browser: &Browser,
+    continuation: &Continuation,
+    user: UserId,
+    address: &EmailAddress,
+    now: Timestamp,
+) -> Result<String, PageError> {
+    let id = VerificationId::generate();
+    let code = random::digits(8)?;
+    let word = continuation.parameter();
+    let verification = NewVerification {
+        id,
+        user,
+        address_norm: address.normalised(),
+        code_mac: &state.keys.mac(Purpose::MailCode, &code_message(id, &code)),
+        browser: browser.digest(),
+        continue_request: continuation.target.request(),
+        continue_invitation: continuation.target.invitation(),
+        continue_target: Some(&word),
+    };
+    verifications::open(tx, &verification, now).await?;
+    Ok(code)
 }
 
 /// The input of a code's MAC. It binds the code to one verification.

@@ -106,17 +106,7 @@ pub(crate) async fn submit(
     let Some(verification) = find(&state, &browser).await? else {
         return nothing_open(browser);
     };
-    let refuse = |browser: Browser, status, fault: String| {
-        page(
-            &state,
-            browser,
-            &verification,
-            status,
-            "",
-            Some(fault),
-            None,
-        )
-    };
+    let refuse = |browser, status, fault| refused(&state, browser, &verification, status, fault);
     let now = state.now();
     if let Err(early) = state.throttle.request(context.ip, now).await {
         return Ok(with_retry_after(
@@ -159,17 +149,10 @@ pub(crate) async fn submit(
     // Sign-ups that others began with this address end (AUTH-F5, CASE-160).
     users::forget_unverified(&mut tx, &verification.address_norm, verification.user).await?;
     let amr = proved(&mut tx, &browser, &context, verification.user, now).await?;
-    let (id, cookie) = session::start(
-        &mut tx,
-        &state,
-        &headers,
-        &context,
-        verification.user,
-        &[amr],
-    )
-    .await?;
+    let user = verification.user;
+    let (id, cookie) = session::start(&mut tx, &state, &headers, &context, user, &[amr]).await?;
     if amr == "fed"
-        && let [identity] = &identities::of_user(&mut tx, verification.user).await?[..]
+        && let [identity] = &identities::of_user(&mut tx, user).await?[..]
     {
         browser_sessions::began_by(&mut tx, id, WayIn::Identity(identity.id)).await?;
     }
@@ -245,17 +228,7 @@ pub(crate) async fn resend(
     let Some(verification) = find(&state, &browser).await? else {
         return nothing_open(browser);
     };
-    let refuse = |browser: Browser, status, fault: String| {
-        page(
-            &state,
-            browser,
-            &verification,
-            status,
-            "",
-            Some(fault),
-            None,
-        )
-    };
+    let refuse = |browser, status, fault| refused(&state, browser, &verification, status, fault);
     let now = state.now();
     let account = AccountKey::new(&state.keys, &verification.address_norm);
     let pause = verification.sent_at + RESEND_PAUSE - now;
@@ -345,6 +318,17 @@ fn page(
         mailbox: state.mailer.is_page().then_some(MAILBOX_PATH),
     };
     Ok((browser, pages::html(status, &page)?).into_response())
+}
+
+/// The form again, with the reason why a code was not accepted or not sent.
+fn refused(
+    state: &AuthState,
+    browser: Browser,
+    verification: &Verification,
+    status: StatusCode,
+    fault: String,
+) -> Result<Response, PageError> {
+    page(state, browser, verification, status, "", Some(fault), None)
 }
 
 fn nothing_open(browser: Browser) -> Result<Response, PageError> {

@@ -2,6 +2,7 @@
 //! with a clock that the test advances.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::too_many_lines, reason = "a scenario reads in order")]
 
 mod access_tokens;
 mod account_pages;

@@ -24,28 +24,40 @@ pub struct AttemptPage {
     pub next: Option<AttemptPosition>,
 }
 
+/// The treatment of attempts whose first steps may not have been read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartialAttempts {
+    /// They are left to a later page.
+    Left,
+    /// They are shown as far as they were read.
+    Accepted,
+}
+
 /// Returns at most `most` attempts before a position.
 ///
 /// An attempt appears on the page of its beginning, with all of its steps. An attempt whose first
 /// steps may not have been read is left to a later page. If that leaves none, the result is `None`:
-/// read more steps, or call it again with `cut` to accept partial ones.
+/// read more steps, or accept partial ones.
 pub fn page(
     read: Read,
     before: Option<AttemptPosition>,
     most: usize,
-    cut: bool,
+    partial: PartialAttempts,
     now: Timestamp,
 ) -> Option<AttemptPage> {
     let since = read.since;
     let mut attempts = assemble(read.events, now);
     attempts.retain(|attempt| before.is_none_or(|before| attempt.place() < before));
-    let margin = if cut { time::Duration::ZERO } else { TOGETHER };
+    let margin = match partial {
+        PartialAttempts::Accepted => time::Duration::ZERO,
+        PartialAttempts::Left => TOGETHER,
+    };
     attempts.retain(|attempt| since.is_none_or(|since| attempt.began() > since + margin));
     let has_more = since.is_some() || attempts.len() > most;
     attempts.truncate(most);
     let next = match (attempts.last(), since) {
         (Some(last), _) => Some(last.place()),
-        (None, Some(_)) if !cut => return None,
+        (None, Some(_)) if partial == PartialAttempts::Left => return None,
         // No attempt began since then: the next page has the earlier ones.
         (None, since) => since.map(|began| AttemptPosition {
             began,
@@ -143,7 +155,14 @@ mod tests {
         let events = busy(60);
         let (mut before, mut found, mut pages) = (None, Vec::new(), 0);
         loop {
-            let page = page(read(&events, before, 150), before, 7, false, at(200_000)).unwrap();
+            let page = page(
+                read(&events, before, 150),
+                before,
+                7,
+                PartialAttempts::Left,
+                at(200_000),
+            )
+            .unwrap();
             pages += 1;
             found.extend(page.attempts);
             match page.next {
@@ -173,12 +192,35 @@ mod tests {
             .map(|second| event(second, Step::Challenge, "loop/1"))
             .collect();
         let now = at(200_000);
-        assert!(page(read(&looks, None, 100), None, 50, false, now).is_none());
-        let cut = page(read(&looks, None, 100), None, 50, true, now).unwrap();
+        assert!(
+            page(
+                read(&looks, None, 100),
+                None,
+                50,
+                PartialAttempts::Left,
+                now
+            )
+            .is_none()
+        );
+        let cut = page(
+            read(&looks, None, 100),
+            None,
+            50,
+            PartialAttempts::Accepted,
+            now,
+        )
+        .unwrap();
         assert_eq!(cut.attempts.len(), 1);
         let next = cut.next.unwrap();
         assert!(next.began > at(800), "{next:?}");
-        let whole = page(read(&looks, None, 5_000), None, 50, false, now).unwrap();
+        let whole = page(
+            read(&looks, None, 5_000),
+            None,
+            50,
+            PartialAttempts::Left,
+            now,
+        )
+        .unwrap();
         assert_eq!((whole.attempts[0].steps.len(), whole.next), (1_000, None));
     }
 }

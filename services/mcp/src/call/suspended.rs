@@ -237,7 +237,7 @@ pub(crate) async fn suspend(
         principal,
         rpc: RPC.to_owned(),
         deadline: AT_MOST,
-        about: call.about(false).to_bytes(),
+        about: call.about().to_bytes(),
         tenant: call.server.tenant,
         trace: None,
     });

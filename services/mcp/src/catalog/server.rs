@@ -366,6 +366,15 @@ fn token_slot(source: SourceId, version: i32, sealed: &[u8]) -> String {
     format!("{source}:{version}:{}", crate::hex::hex(tag))
 }
 
+/// The era in which alone a tool is offered.
+const fn only_era(offered_in: OfferedIn) -> Option<Era> {
+    match offered_in {
+        OfferedIn::Sessions => Some(Era::Legacy),
+        OfferedIn::Stateless => Some(Era::Modern),
+        OfferedIn::GatedSessions => None,
+    }
+}
+
 fn build_tool(
     tenant: TenantId,
     row: PublishedTool,
@@ -416,11 +425,7 @@ fn build_tool(
                 source: Arc::clone(upstream),
                 name: Raw::of(own.get("name")?.as_str()?).ok()?,
                 tasks: support,
-                era: match offered_in {
-                    Some(OfferedIn::Sessions) => Some(Era::Legacy),
-                    Some(OfferedIn::Stateless) => Some(Era::Modern),
-                    Some(OfferedIn::GatedSessions) | None => None,
-                },
+                era: offered_in.and_then(only_era),
                 output: row.output_schema.map(OutputCheck::new),
             }))
         }

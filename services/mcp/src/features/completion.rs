@@ -73,7 +73,7 @@ pub(crate) async fn complete(state: &StreamServices, call: Box<Call>) -> Result<
         .take(completion::MAX_VALUES + 1)
         .map(str::to_owned)
         .collect();
-    let result = completion::result(call.revision, &server.identity, &values, total, false);
+    let result = completion::result(call.revision, &server.identity, &values, total);
     Ok(call.result(&result))
 }
 

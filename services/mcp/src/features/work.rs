@@ -62,12 +62,16 @@ impl Run {
 
     /// The facts about the call for another node.
     pub(crate) fn about(&self) -> About {
-        self.call.about(match &self.job {
+        let retryable = match &self.job {
             Job::Tool(tool) => tool.is_retryable(&self.call),
             // These requests only read.
             Job::Read(_) | Job::TaskResult(_) => true,
             Job::Retry(_) => false,
-        })
+        };
+        About {
+            retryable,
+            ..self.call.about()
+        }
     }
 
     /// True if the call may send messages to its client before its answer: it then gets a

@@ -12,6 +12,15 @@ use tokio::time::Instant;
 
 use crate::limits::PACED_FOR;
 
+/// Whether a client opens a new stream, or comes back for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StreamStart {
+    /// The client has no such stream: it may be refused.
+    New,
+    /// The client lost its stream: it waits, and is not refused (REVIEW-F1).
+    Resumed,
+}
+
 /// Spreads clients that open streams: a rate a second, and a limit on waiting clients.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
@@ -32,14 +41,14 @@ impl RateLimiter {
     }
 
     /// Waits for the next turn. `false`: too many clients wait, and this one is new.
-    pub(crate) async fn turn(&self, comes_back: bool) -> bool {
+    pub(crate) async fn turn(&self, start: StreamStart) -> bool {
         let now = Instant::now();
         let at = {
             let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
             // No client waits for more than 5 s, so no turn is later than that.
             let at = next.unwrap_or(now).clamp(now, now + PACED_FOR);
             let is_full = self.waiting.load(Ordering::Acquire) >= self.most_waiting;
-            if at > now && is_full && !comes_back {
+            if at > now && is_full && start == StreamStart::New {
                 return false;
             }
             *next = Some(at + self.apart);
@@ -73,7 +82,7 @@ mod tests {
         let openings = RateLimiter::new(100, 700);
         let start = Instant::now();
         let mut turns: FuturesUnordered<_> = (0..900)
-            .map(|_| async { (openings.turn(false).await, start.elapsed()) })
+            .map(|_| async { (openings.turn(StreamStart::New).await, start.elapsed()) })
             .collect();
         let mut admitted = Vec::new();
         let mut refused = 0;
@@ -108,11 +117,16 @@ mod tests {
         let openings = RateLimiter::new(100, 0);
         let start = Instant::now();
         assert!(
-            openings.turn(false).await,
+            openings.turn(StreamStart::New).await,
             "the first one waits for nothing"
         );
-        assert!(!openings.turn(false).await, "there is no place to wait");
-        let mut turns: FuturesUnordered<_> = (0..900).map(|_| openings.turn(true)).collect();
+        assert!(
+            !openings.turn(StreamStart::New).await,
+            "there is no place to wait"
+        );
+        let mut turns: FuturesUnordered<_> = (0..900)
+            .map(|_| openings.turn(StreamStart::Resumed))
+            .collect();
         while let Some(has_turn) = turns.next().await {
             assert!(has_turn);
         }

@@ -26,7 +26,7 @@ use crate::{
     caller::Caller,
     catalog::{Place, marks::Marks, server::Server},
     error::McpError,
-    limits::Permit,
+    limits::{Permit, openings::StreamStart},
     session::{LiveSession, event_id::EventId},
     streams::{
         reader::{Farewell, Holding, respond},
@@ -61,21 +61,21 @@ pub(crate) const LONGEST_LISTEN: time::Duration = time::Duration::HOUR;
 pub(crate) async fn let_in(
     context: &Opening<'_>,
     revision: Revision,
-    comes_back: bool,
+    start: StreamStart,
 ) -> Result<StreamPermit, McpError> {
     let (admission, server) = (&context.state.admission, context.server);
     let (tenant, limits) = (server.tenant, &server.limits);
-    if !comes_back {
+    if start == StreamStart::New {
         // A refused stream takes no turn of the clients that wait below.
         let opens = &context.caller.stream_opens;
         let opening = admission.take(tenant, opens, limits.stream_opens).await;
         opening.map_err(|over| McpError::over(over, revision, None))?;
     }
     // After a node's death its clients come together.
-    if !admission.wait_turn(tenant, comes_back).await {
+    if !admission.wait_turn(tenant, start).await {
         return Err(McpError::Overloaded);
     }
-    if comes_back {
+    if start == StreamStart::Resumed {
         return Ok(StreamPermit::again(admission, tenant, server).await);
     }
     pass(context, revision, None).await.map(StreamPermit::from)
@@ -159,32 +159,16 @@ pub(crate) fn open_for_session(
         .run(session.key, &name, life.try_into().unwrap_or_default());
 
     let primed = session.revision.facts().priming_event || session.draft;
-    let mut first = VecDeque::with_capacity(3);
-    if primed {
-        let id = EventId::News {
-            stream,
-            sequence: 0,
-            marks: known,
-        }
-        .to_wire(&state.keys, session.key);
-        first.push_back(Bytes::from(sse::retry(reconnect_after())));
-        first.push_back(Bytes::from(sse::priming(&id)));
-    } else {
-        // Older clients cannot read empty data (MCP-T-24), but proxies forward the head only with a
-        // first byte.
-        first.push_back(Bytes::from_static(sse::KEEP_ALIVE));
-    }
-    // The changes since the client's last stream. Without a record of the versions at that time,
-    // all changes since the subscription count: a repeated notification is better than a lost one.
+    let id = EventId::News {
+        stream,
+        sequence: 0,
+        marks: known,
+    };
+    let mut first = first_bytes(primed.then(|| id.to_wire(&state.keys, session.key)));
     if body.initialized {
-        let subscribed = since(&body.subscriptions);
-        open.tag.seen().note(context.server, |_| true, &subscribed);
+        note_missed(&open.tag, context.server, &body.subscriptions);
         if has_come_back {
-            // Notifications of upstream servers are not stored: a repeated one is better than a
-            // lost one.
-            let subscriptions = open.tag.subscriptions();
-            let names = subscriptions.of.iter().flat_map(Subscription::all_names);
-            open.tag.seen().updated.extend(names.map(str::to_owned));
+            repeat_updates(&open.tag);
         }
         first.extend(open.tag.frames(state));
     }
@@ -195,6 +179,35 @@ pub(crate) fn open_for_session(
     };
     let held = Holding { running, pass };
     Ok(respond(state, open, first, life, farewell, held))
+}
+
+/// The first bytes of a stream: the priming event with this id, if the revision has one.
+fn first_bytes(priming: Option<String>) -> VecDeque<Bytes> {
+    let mut first = VecDeque::with_capacity(3);
+    if let Some(id) = priming {
+        first.push_back(Bytes::from(sse::retry(reconnect_after())));
+        first.push_back(Bytes::from(sse::priming(&id)));
+    } else {
+        // Older clients cannot read empty data (MCP-T-24), but proxies forward the head only with a
+        // first byte.
+        first.push_back(Bytes::from_static(sse::KEEP_ALIVE));
+    }
+    first
+}
+
+/// Notes the changes since the client's last stream. Without a record of the versions at that time,
+/// all changes since the subscription count: a repeated notification is better than a lost one.
+fn note_missed(tag: &Tag, server: &Server, subscriptions: &[(String, i64)]) {
+    let subscribed = since(subscriptions);
+    tag.seen().note(server, |_| true, &subscribed);
+}
+
+/// Notes every resource of upstream servers that the stream is subscribed to as updated. Their
+/// notifications are not stored: a repeated one is better than a lost one.
+fn repeat_updates(tag: &Tag) {
+    let subscriptions = tag.subscriptions();
+    let names = subscriptions.of.iter().flat_map(Subscription::all_names);
+    tag.seen().updated.extend(names.map(str::to_owned));
 }
 
 /// Most URIs of one listen stream (STREAM-15.4); more are left out of the acknowledgement.

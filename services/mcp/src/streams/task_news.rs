@@ -65,7 +65,12 @@ impl TaskNews {
         word.or_else(|| self.changed.pop_front().map(Next::Changed))
     }
 
-    pub(crate) fn known(&mut self, item: StreamKey, is_named: bool) -> &mut Known {
+    /// Notes a task that the stream names.
+    pub(crate) fn name(&mut self, item: StreamKey) {
+        self.known(item, true);
+    }
+
+    fn known(&mut self, item: StreamKey, is_named: bool) -> &mut Known {
         let at = self.known.iter().position(|known| known.item == item);
         let at = at.unwrap_or_else(|| {
             if self.known.len() == MOST_KNOWN {

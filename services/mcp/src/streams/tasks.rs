@@ -52,7 +52,7 @@ pub(crate) fn attend(state: &StreamServices, open: &OpenStream<Tag>) -> Option<A
             }
             let mut seen = open.tag.seen();
             for item in tasks {
-                seen.tasks().known(*item, true);
+                seen.tasks().name(*item);
             }
             seen.tasks().look_again();
         }
@@ -246,7 +246,7 @@ mod tests {
     fn tx_13_what_stands_as_it_was_told_is_not_told_again() {
         let mut news = TaskNews::default();
         let (one, two) = (item(1), item(2));
-        news.known(one, true);
+        news.name(one);
         assert!(
             !news.is_news(one, [1; 16], Status::Working),
             "named, and works"
@@ -283,7 +283,7 @@ mod tests {
         for number in 0..=u8::MAX {
             news.note(item(number));
             news.say(item(number), MessageKind::Other, Bytes::new());
-            news.known(item(number), false);
+            news.goes_on(item(number), 1.0);
         }
         assert_eq!(news.changed.len(), MOST_NAMED);
         assert_eq!(news.said.len(), MOST_WORDS);

@@ -39,6 +39,7 @@ use crate::{
     caller::ClientName,
     error::{self, McpError},
     features::{dispatch, work::Work},
+    limits::openings::StreamStart,
     payloads::About,
     session::{LiveSession, written::SessionId},
     streams::open,
@@ -108,12 +109,11 @@ pub(crate) async fn open(
     if !context.accepted.events {
         return Err(McpError::NotAcceptable);
     }
-    let pass = open::let_in(&context.opening(), revision, false).await?;
+    let pass = open::let_in(&context.opening(), revision, StreamStart::New).await?;
     let id = SessionId::new(
         caller,
         revision,
         &ClientCapabilities::default(),
-        false,
         context.now,
     )
     .map_err(|_| McpError::Unavailable)?;

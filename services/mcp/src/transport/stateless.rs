@@ -58,7 +58,11 @@ async fn answer(context: &RequestContext<'_>, call: Box<Call>) -> Result<Respons
         return listen(context, &call).await;
     }
     // A call has sent nothing yet, and writes its own error.
-    let (about, revision) = (call.about(true), call.revision);
+    let about = About {
+        retryable: true,
+        ..call.about()
+    };
+    let revision = call.revision;
     let dispatched = dispatch(context.state, call, context.headers);
     let work = in_time(&context.state.shutdown, dispatched).await;
     match work.unwrap_or_else(|| Err(McpError::lost(Lost::Draining, &about, revision)))? {

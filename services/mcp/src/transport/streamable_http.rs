@@ -29,6 +29,7 @@ use crate::{
     error::{self, McpError},
     features::{dispatch, tasks, work::Work},
     instruments,
+    limits::openings::StreamStart,
     nodes::notify,
     session::{LiveSession, event_id::EventId, written::SessionId},
     streams::open,
@@ -92,10 +93,12 @@ pub(crate) async fn initialize(
             &context.caller,
             params.revision,
             &params.capabilities,
-            draft,
             context.now,
         );
-        let session = session.map_err(|_| McpError::Unavailable)?;
+        let session = SessionId {
+            draft,
+            ..session.map_err(|_| McpError::Unavailable)?
+        };
         if let Some(name) = ClientName::of(&params.client_info) {
             state.client_names.insert(context.caller.principal, name);
         }
@@ -377,7 +380,11 @@ pub(crate) async fn get(
             Some(known.ok_or_else(unknown)?)
         }
     };
-    let pass = open::let_in(&context.opening(), revision, resumed.is_some()).await?;
+    let start = match resumed {
+        Some(_) => StreamStart::Resumed,
+        None => StreamStart::New,
+    };
+    let pass = open::let_in(&context.opening(), revision, start).await?;
     let session = match live(context, id).await {
         // The store is away, and this node does not know the session. A client that is refused
         // twice gives up, so its connection is held (STREAM-9). It gets no event before the

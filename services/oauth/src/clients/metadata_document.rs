@@ -15,7 +15,7 @@ use portolan_model::{
     client::ClientKind,
     id::ClientId,
 };
-use portolan_net::egress::{EgressError, EgressRequest};
+use portolan_net::egress::{EgressError, EgressRequest, EgressResponse};
 use portolan_site::{request_context::RequestContext, state::AuthState};
 use portolan_storage::{
     Reason, StorageError,
@@ -234,15 +234,8 @@ pub(crate) async fn cached(
     }
 }
 
-async fn fetch_and_store(
-    state: &AuthState,
-    client_id: &str,
-    url: Url,
-    known: Option<&(Client, Document)>,
-    context: &RequestContext,
-) -> Result<Client, DocumentFault> {
-    let host = state.oauth.fetches.host(url.host_str().unwrap_or_default());
-    let _permit = host.try_acquire().map_err(|_| DocumentFault::TooMany)?;
+/// Fetches a document: plain JSON with status 200, within the bounds of AUTH-C2.
+async fn fetch(state: &AuthState, url: Url) -> Result<EgressResponse, DocumentFault> {
     let mut request = EgressRequest::get(url);
     request.timeout = TIMEOUT;
     request.max_response_bytes = MAX_BYTES;
@@ -260,6 +253,19 @@ async fn fetch_and_store(
     if !is_json(&answer.headers) || answer.headers.contains_key(header::CONTENT_ENCODING) {
         return Err(DocumentFault::Answer("it is not plain JSON"));
     }
+    Ok(answer)
+}
+
+async fn fetch_and_store(
+    state: &AuthState,
+    client_id: &str,
+    url: Url,
+    known: Option<&(Client, Document)>,
+    context: &RequestContext,
+) -> Result<Client, DocumentFault> {
+    let host = state.oauth.fetches.host(url.host_str().unwrap_or_default());
+    let _permit = host.try_acquire().map_err(|_| DocumentFault::TooMany)?;
+    let answer = fetch(state, url).await?;
     let described = Described::read(client_id, &answer.body)?;
     let now = state.now();
     let document = |client| Document {

@@ -12,6 +12,7 @@ use axum::{
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use portolan_keys::{SecretToken, TokenForm, digest};
 use portolan_model::{
+    Timestamp,
     client::{AuthMethod, ClientKind},
     id::ClientId,
     redirect,
@@ -20,7 +21,7 @@ use portolan_model::{
 use portolan_site::{names, request_context::RequestContext, state::AuthState};
 use portolan_storage::{
     Reason,
-    oauth::clients::{self, NewClient},
+    oauth::clients::{self, Client, NewClient},
     platform::{
         connect_events::{NewEvent, Step},
         recorder::kept,
@@ -237,7 +238,16 @@ async fn answer(
     }
     tx.commit().await?;
     *step = step.clone().client(&client.client_id, Some(&client.name));
+    Ok(registered(&registration, &client, secret.as_ref(), now))
+}
 
+/// The client information response of RFC 7591 §3.2.1.
+fn registered(
+    registration: &Registration,
+    client: &Client,
+    secret: Option<&SecretToken>,
+    now: Timestamp,
+) -> Response {
     // Echoes the URIs of this request; the client has all of them now. A known client differs in
     // loopback ports only, which may vary.
     let mut answer = registration.to_metadata();
@@ -254,7 +264,7 @@ async fn answer(
     response
         .headers_mut()
         .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+    response
 }
 
 /// Adds the contents of a registration to a diagnostics step, valid or not.
@@ -281,7 +291,7 @@ async fn throttle(
     state: &AuthState,
     tx: &mut portolan_storage::SystemTx,
     context: &RequestContext,
-    now: portolan_model::Timestamp,
+    now: Timestamp,
 ) -> Result<(), OAuthError> {
     let block = context.ip_block();
     if context.ip.is_loopback() && state.config.loopback_is_unthrottled {

@@ -161,6 +161,34 @@ struct NoWorkspace<'a> {
     request: String,
 }
 
+/// Workspace and server name, if the target is a server that the workspace does not have.
+fn missing(target: &GrantTarget) -> Option<(&str, &str)> {
+    match target {
+        GrantTarget::NoServer { offered, slug } => {
+            Some((offered.choice.name.as_str(), slug.as_str()))
+        }
+        _ => None,
+    }
+}
+
+/// The entries of the picker. The first that may be chosen is checked.
+fn entries(offered: &[Offered]) -> Vec<WorkspaceChoice> {
+    let first = offered.iter().position(may_choose);
+    offered
+        .iter()
+        .enumerate()
+        .map(|(at, offered)| entry(offered, Some(at) == first))
+        .collect()
+}
+
+/// The first letter of a name, as a capital.
+fn initial(name: &str) -> String {
+    let first = name.chars().next();
+    first
+        .map(|c| c.to_uppercase().collect())
+        .unwrap_or_default()
+}
+
 /// Renders the page that fits the target.
 pub(crate) fn render(
     state: &AuthState,
@@ -174,19 +202,13 @@ pub(crate) fn render(
     let token = form_token(state, request, session);
     let (fixed, server, tools, choices) = match target {
         GrantTarget::NoServer { .. } | GrantTarget::NoAccess | GrantTarget::NoWorkspace => {
-            let missing = match target {
-                GrantTarget::NoServer { offered, slug } => {
-                    Some((offered.choice.name.as_str(), slug.as_str()))
-                }
-                _ => None,
-            };
             let page = NoWorkspace {
                 action,
                 token,
                 client_name: &client.name,
                 email: &session.email,
                 named: matches!(target, GrantTarget::NoAccess),
-                missing,
+                missing: missing(target),
                 request: request.id.to_string(),
             };
             return pages::html(StatusCode::OK, &page);
@@ -200,15 +222,7 @@ pub(crate) fn render(
             let fixed = Some(entry(offered, true));
             (fixed, server.as_ref(), tools, Vec::new())
         }
-        GrantTarget::Pick(offered) => {
-            let first = offered.iter().position(may_choose);
-            let entries = offered
-                .iter()
-                .enumerate()
-                .map(|(at, offered)| entry(offered, Some(at) == first))
-                .collect();
-            (None, None, None, entries)
-        }
+        GrantTarget::Pick(offered) => (None, None, None, entries(offered)),
     };
     let can_approve = fixed
         .iter()
@@ -226,12 +240,7 @@ pub(crate) fn render(
         notice,
         client_name: &client.name,
         client_id: &client.client_id,
-        initial: client
-            .name
-            .chars()
-            .next()
-            .map(|c| c.to_uppercase().collect())
-            .unwrap_or_default(),
+        initial: initial(&client.name),
         verified: match trust {
             Trust::Verified(maker) => Some(maker),
             Trust::Unverified | Trust::Imitates => None,

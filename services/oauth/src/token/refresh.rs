@@ -19,7 +19,7 @@ use portolan_model::{
     client::AuthMethod,
     id::FamilyId,
     scope::{self, ScopeSet},
-    token_family::Verdict,
+    token_family::{PresentedFrom, Verdict},
 };
 use portolan_net::client_ip;
 use portolan_site::{mail, request_context::RequestContext, state::AuthState};
@@ -91,7 +91,10 @@ pub(crate) async fn at_once(
         || client.is_blocked
         || grant.client != client.id
         || issue::is_downgraded(&client, grant)
-        || found.presented.verdict(now, false) != Verdict::Rotate
+        || found
+            .presented
+            .verdict(now, PresentedFrom::AnotherOrUnknown)
+            != Verdict::Rotate
     {
         return Ok(None);
     }
@@ -166,14 +169,13 @@ pub(crate) async fn refresh(
     }
     let came_from = network(presented, context);
     let superseded_by = refresh_tokens::network_of(&mut tx, &presented.digest()).await?;
-    let is_same = |by: &Digest| portolan_keys::digests_equal(by, &came_from);
-    let from_same_network = superseded_by.as_ref().is_some_and(is_same);
-    let from = if superseded_by.is_none() || from_same_network {
-        ReplayFrom::SameNetwork
-    } else {
-        ReplayFrom::AnotherNetwork
+    let is_same = superseded_by.map(|by| portolan_keys::digests_equal(&by, &came_from));
+    let (known_from, from) = match is_same {
+        Some(true) => (PresentedFrom::SameNetwork, ReplayFrom::SameNetwork),
+        None => (PresentedFrom::AnotherOrUnknown, ReplayFrom::SameNetwork),
+        Some(false) => (PresentedFrom::AnotherOrUnknown, ReplayFrom::AnotherNetwork),
     };
-    let verdict = locked.presented.verdict(now, from_same_network);
+    let verdict = locked.presented.verdict(now, known_from);
     match verdict {
         Verdict::Ended => return Err(NO_GOOD),
         Verdict::Throttled => return Err(OAuthError::TooMany { retry_after: 30 }),
@@ -200,12 +202,7 @@ pub(crate) async fn refresh(
         }
         Verdict::Rotate => rotate(&mut tx, &locked, presented, came_from, now).await?,
         _ => {
-            let kind = if verdict == Verdict::ReplayInWindow {
-                "window"
-            } else {
-                "lost"
-            };
-            metrics::counter!("oauth_refresh_replay_total", "kind" => kind).increment(1);
+            count_replay(verdict);
             note_replay(context, &mut tx, client, (&locked, presented), from, now).await?;
             follow(&mut tx, &locked, presented).await?.ok_or(NO_GOOD)?
         }
@@ -221,7 +218,16 @@ pub(crate) async fn refresh(
     })
 }
 
-/// Counts a replay, and reports one from another network.
+fn count_replay(verdict: Verdict) {
+    let kind = if verdict == Verdict::ReplayInWindow {
+        "window"
+    } else {
+        "lost"
+    };
+    metrics::counter!("oauth_refresh_replay_total", "kind" => kind).increment(1);
+}
+
+/// Records a replay, and reports one from another network.
 async fn note_replay(
     context: &RequestContext,
     tx: &mut SystemTx,

@@ -3,7 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use portolan_console::connection_diagnostics::{attempts::ClientAttempt, paging};
+use portolan_console::connection_diagnostics::{
+    attempts::ClientAttempt,
+    paging::{self, PartialAttempts},
+};
 use portolan_oauth::connection_diagnostics::rules;
 use portolan_storage::platform::connect_events::{self, RecordedStep, Which};
 use serde_json::{Value, json};
@@ -55,8 +58,8 @@ pub async fn run(desk: &Desk, arguments: &Arguments) -> Result<ExitCode> {
     };
     let read = connect_events::list(&mut tx, which, STEPS).await?;
     let most = usize::from(arguments.limit);
-    let found =
-        paging::page(read, None, most, true, desk.now()).map_or(Vec::new(), |page| page.attempts);
+    let found = paging::page(read, None, most, PartialAttempts::Accepted, desk.now())
+        .map_or(Vec::new(), |page| page.attempts);
     if desk.is_json || arguments.request.is_none() {
         desk.show(&found.iter().map(facts).collect::<Vec<_>>(), table(&found))?;
         return Ok(ExitCode::SUCCESS);

@@ -72,6 +72,14 @@ impl DecisionSource {
 pub(super) struct Decisions([[[OnceLock<Counter>; 2]; DecisionSource::COUNT]; Limit::COUNT]);
 
 impl Decisions {
+    pub(super) fn admitted(&self, limit: Limit, source: DecisionSource) {
+        self.count(limit, source, true);
+    }
+
+    pub(super) fn refused(&self, limit: Limit, source: DecisionSource) {
+        self.count(limit, source, false);
+    }
+
     pub(super) fn count(&self, limit: Limit, source: DecisionSource, is_admitted: bool) {
         self.0[limit as usize][source as usize][usize::from(is_admitted)]
             .get_or_init(|| {

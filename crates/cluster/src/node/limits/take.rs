@@ -79,13 +79,11 @@ impl Limits {
                 } else {
                     DecisionSource::Token
                 };
-                buckets.decisions.count(rate.limit, source, true);
+                buckets.decisions.admitted(rate.limit, source);
                 Some(Ok(()))
             }
             TakeOutcome::No(after) => {
-                buckets
-                    .decisions
-                    .count(rate.limit, DecisionSource::Token, false);
+                buckets.decisions.refused(rate.limit, DecisionSource::Token);
                 Some(Err(after))
             }
             TakeOutcome::Ask => None,

@@ -164,11 +164,7 @@ impl Arrived<'_> {
         if users::is_address_verified(&mut tx, address.normalised()).await? {
             return self.known_address(tx, proved).await;
         }
-        if let Err(early) = self.state.throttle.sign_up(self.context.ip, now).await {
-            return Err(PageError::Throttled {
-                retry_after: early.seconds(),
-            });
-        }
+        self.state.throttle.sign_up(self.context.ip, now).await?;
         let user = match self.create(&mut tx, &proved, &address).await {
             Ok(user) => user,
             // A concurrent request proved the address or signed in with this identity, so the

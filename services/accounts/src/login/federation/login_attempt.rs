@@ -130,11 +130,7 @@ pub(crate) async fn begin(
     bound: Bound<'_>,
 ) -> Result<Response, PageError> {
     let now = state.now();
-    if let Err(early) = state.throttle.request(context.ip, now).await {
-        return Err(PageError::Throttled {
-            retry_after: early.seconds(),
-        });
-    }
+    state.throttle.request(context.ip, now).await?;
     let server = match provider.server(&state.exchange()).await {
         Ok(server) => server,
         Err(error) => return away(browser, provider, target, &error),
@@ -204,11 +200,7 @@ pub(crate) async fn take(
     Query(returned): Query<Returned>,
 ) -> Result<Response, PageError> {
     let now = state.now();
-    if let Err(early) = state.throttle.request(context.ip, now).await {
-        return Err(PageError::Throttled {
-            retry_after: early.seconds(),
-        });
-    }
+    state.throttle.request(context.ip, now).await?;
     let Some(provider) = tenant::find(&state, &slug).await? else {
         return nobody(browser);
     };

@@ -60,11 +60,7 @@ pub(crate) async fn show(
     if email.is_empty() {
         return page(&state, browser, &continuation, (&hint, None), None, None);
     }
-    if let Err(early) = state.throttle.request(context.ip, state.now()).await {
-        return Err(PageError::Throttled {
-            retry_after: early.seconds(),
-        });
-    }
+    state.throttle.request(context.ip, state.now()).await?;
     let address = EmailAddress::parse(email).ok();
     let domain = address
         .as_ref()

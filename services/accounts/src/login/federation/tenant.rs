@@ -146,11 +146,7 @@ impl Arrived<'_> {
         if let Some(address) = joining {
             // Not counted as sign-ups of the IP address: all members of a company may come from one
             // address on one morning.
-            if let Err(early) = self.state.throttle.join(tenant, now).await {
-                return Err(PageError::Throttled {
-                    retry_after: early.seconds(),
-                });
-            }
+            self.state.throttle.join(tenant, now).await?;
             match self.newcomer_of(&mut tx, tenant, &proved, address).await {
                 Ok(Some(user)) => newcomer = Some(user),
                 // The provider or the tenant was just removed.

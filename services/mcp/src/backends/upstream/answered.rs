@@ -176,13 +176,8 @@ impl Forward<'_> {
     pub(crate) fn refused(&self, error: &RpcError, from: Revision) -> Answered {
         if self.method == Method::Complete && error.code == -32601 {
             // MCP-X-18: the server has no completion, so there are no suggestions.
-            let result = completion::result(
-                self.call.revision,
-                &self.call.server.identity,
-                &[],
-                None,
-                false,
-            );
+            let result =
+                completion::result(self.call.revision, &self.call.server.identity, &[], None);
             return Answered {
                 body: Ok(jsonrpc::response(&self.call.id, &result)),
                 outcome: CallOutcome::Ok,

@@ -47,11 +47,20 @@ pub(crate) enum Spoken {
     Links,
 }
 
+/// Whether a request names the tasks extension: the server may then answer with a task (MCP-X-50).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TasksExtension {
+    /// It does.
+    Named,
+    /// It does not.
+    Absent,
+}
+
 /// A client's capabilities on one request, and whether it accepts a task; `None` is no
 /// capabilities.
 ///
 /// For servers that keep nothing of earlier requests (MCP-X-14, MCP-X-15).
-pub(crate) type OnRequest<'a> = Option<(&'a ClientCapabilities, bool)>;
+pub(crate) type OnRequest<'a> = Option<(&'a ClientCapabilities, TasksExtension)>;
 
 /// The caller, its capabilities on this request, and the client's era.
 ///
@@ -65,14 +74,18 @@ impl Call {
         let card = Implementation::new(name, env!("CARGO_PKG_VERSION"));
         Speaker {
             info: Raw::of(&card).unwrap_or_else(|_| Speaker::ourselves().info),
-            capabilities: said(&self.client.capabilities, Revision::LATEST_LEGACY, false),
+            capabilities: said(
+                &self.client.capabilities,
+                Revision::LATEST_LEGACY,
+                TasksExtension::Absent,
+            ),
         }
     }
 
     /// The identity for servers of 2026-07-28 on a request.
     pub(crate) fn speaker_of_request(&self, can: OnRequest<'_>) -> Speaker {
         let capabilities = match can {
-            Some((capabilities, as_task)) => said(capabilities, Revision::V2026_07_28, as_task),
+            Some((capabilities, tasks)) => said(capabilities, Revision::V2026_07_28, tasks),
             None => Raw::empty_object(),
         };
         Speaker {
@@ -113,12 +126,16 @@ pub(crate) fn is_same(a: &Connection, b: &Connection) -> bool {
 /// A client's capabilities in the form for an upstream of `revision` (MCP-X-14, MCP-X-15).
 ///
 /// Only extensions that pass through are included.
-pub(crate) fn said(capabilities: &ClientCapabilities, revision: Revision, as_task: bool) -> Raw {
+pub(crate) fn said(
+    capabilities: &ClientCapabilities,
+    revision: Revision,
+    tasks: TasksExtension,
+) -> Raw {
     let mut carried = capabilities.clone();
     carried
         .extensions
         .retain(|name, _| name == "io.modelcontextprotocol/ui");
-    if as_task {
+    if tasks == TasksExtension::Named {
         // MCP-X-50: on each request that may be answered with a task, and on those about it
         // (MCP-TX-1).
         let extension = TASKS_EXTENSION.to_owned();

@@ -25,7 +25,7 @@ use crate::{
     backends::{
         services::Backends,
         upstream::{
-            conversation::{NoConversation, OnRequest},
+            conversation::{NoConversation, OnRequest, TasksExtension},
             get_streams::Subscriber,
             questions::answer,
             refresh::request_refresh,
@@ -178,17 +178,17 @@ async fn listen(
         .await
 }
 
-/// Sends one request to the server. `as_task`: the server may answer with a task.
+/// Sends one request to the server.
 pub(crate) async fn exchange(
     state: &Backends,
     source: &Arc<UpstreamSource>,
     ask: &Forward<'_>,
     params: Raw,
-    as_task: bool,
+    tasks: TasksExtension,
 ) -> Result<Reply, NoConversation> {
     let person = ask.call.caller.person();
     // For servers that keep nothing of earlier requests (MCP-X-14, MCP-X-15).
-    let can = ask.channel.map(|channel| (channel.capabilities(), as_task));
+    let can = ask.channel.map(|channel| (channel.capabilities(), tasks));
     let mut gone = None;
     let (mut again, mut renewed) = (true, false);
     loop {

@@ -21,6 +21,7 @@ use crate::{
     backends::{
         services::Backends,
         upstream::{
+            conversation::TasksExtension,
             exchange::exchange,
             request::{Answered, Forward},
             task,
@@ -43,11 +44,16 @@ pub(crate) async fn forward(
     let mut earlier: Option<Earlier> =
         continued.map(|earlier| (earlier.responses.clone(), earlier.state.clone()));
     let mut steps_left = MOST_ROUNDS;
-    let mut as_task = ask.channel.is_some_and(ClientChannel::takes_tasks);
+    let takes_tasks = ask.channel.is_some_and(ClientChannel::takes_tasks);
+    let mut tasks = if takes_tasks {
+        TasksExtension::Named
+    } else {
+        TasksExtension::Absent
+    };
     let mut asked = false;
     loop {
         let params = with_earlier(&ask.params, earlier.as_ref());
-        let replied = exchange(state, source, ask, params, as_task).await;
+        let replied = exchange(state, source, ask, params, tasks).await;
         source.note(state, &replied);
         let (from, outcome) = match replied {
             Ok(reply) => reply,
@@ -93,7 +99,9 @@ pub(crate) async fn forward(
                 return ask.complete(from, &result);
             }
             // MCP-X-52: a client without tasks waits instead.
-            Err(error) if !as_task && ask.needs_task(&error, from) => as_task = true,
+            Err(error) if tasks == TasksExtension::Absent && ask.needs_task(&error, from) => {
+                tasks = TasksExtension::Named;
+            }
             Err(error) => match (ask.steps(&error, from), ask.channel) {
                 (Some(steps), Some(channel)) if steps_left > 0 => {
                     steps_left -= 1;

@@ -29,7 +29,7 @@ use crate::{
     backends::{
         services::Backends,
         upstream::{
-            conversation::{LONGEST_CALL, NoConversation},
+            conversation::{LONGEST_CALL, NoConversation, TasksExtension},
             exchange::{Reply, exchange},
             hints::{Hint, ListenPermit},
             request::{Answered, Forward},
@@ -106,7 +106,7 @@ impl Drop for Abandon {
             };
             let upstreams = &state.upstreams;
             let nothing = ClientCapabilities::default();
-            let speaker = (&*call, Some((&nothing, true)), era);
+            let speaker = (&*call, Some((&nothing, TasksExtension::Named)), era);
             let connected = upstreams
                 .connect(&state, &source, speaker, &signed_in, None)
                 .await;
@@ -314,7 +314,8 @@ impl Following<'_> {
             traceparent: None,
             renamed: self.ask.renamed,
         };
-        Box::pin(exchange(self.state, self.source, &about, params, true)).await
+        let tasks = TasksExtension::Named;
+        Box::pin(exchange(self.state, self.source, &about, params, tasks)).await
     }
 
     /// Polls the task, unless its client has waited for too long (MCP-X-51).
@@ -388,7 +389,11 @@ impl Following<'_> {
             let connected = state.upstreams.connect(
                 &state,
                 &source,
-                (&call, Some((&capabilities, true)), Era::Modern),
+                (
+                    &call,
+                    Some((&capabilities, TasksExtension::Named)),
+                    Era::Modern,
+                ),
                 &signed_in,
                 None,
             );

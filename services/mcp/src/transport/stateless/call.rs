@@ -99,7 +99,7 @@ async fn answer(context: &RequestContext<'_>, source: MessageSource) -> Result<R
             let step = tokio::select! {
                 biased;
                 step = source.step() => step,
-                why = call.stopped() => Step::Done(Err(McpError::lost(why, &call.about(false), call.revision))),
+                why = call.stopped() => Step::Done(Err(McpError::lost(why, &call.about(), call.revision))),
             };
             // The error may go out in a stream, where only its own id identifies it.
             let step = match step {

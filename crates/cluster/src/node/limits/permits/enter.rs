@@ -104,7 +104,7 @@ impl Limits {
             return Some(permit.ok_or(COME_BACK));
         }
         let permit = permits.enter(None)?;
-        decisions.count(permits.limit, DecisionSource::Token, true);
+        decisions.admitted(permits.limit, DecisionSource::Token);
         Some(Ok(permit))
     }
 
@@ -119,7 +119,7 @@ impl Limits {
         {
             let mut queue = lock(&permits.queue);
             if queue.waiters.len() >= WAITING {
-                decisions.count(permits.limit, DecisionSource::Token, false);
+                decisions.refused(permits.limit, DecisionSource::Token);
                 return Err(COME_BACK);
             }
             queue.waiters.push_back(reply);
