@@ -179,10 +179,9 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     }
     let authorized = state.bearer.authorize(&caller, &target, &entry);
     if let Some(arrival) = arrival {
+        let diagnostics = &state.connection_diagnostics;
         let outcome = authorized.as_ref().err();
-        state
-            .connection_diagnostics
-            .came(&target, &caller, outcome, parts, arrival, now);
+        diagnostics.came(&target, &caller, outcome, parts, arrival, now);
     }
     authorized?;
     let server = entry.server.clone().ok_or(if entry.is_paused {
