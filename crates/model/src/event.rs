@@ -63,6 +63,7 @@ const ACTOR: EventField = field(
 const SOURCE: EventField = field("source", Id("src"), "The source.");
 const SOURCE_NAME: EventField = field("name", Text, "Name of the source.");
 const SERVER: EventField = field("server", Id("srv"), "The server.");
+const SERVER_NAME: EventField = field("name", Text, "Name of the server.");
 const SLUG: EventField = maybe("slug", Text, "The server's name in its URL.");
 const REASON: EventField = maybe("reason", Text, "Why it ended, as a code.");
 const GRANT: EventField = field("grant", Id("gr"), "The connection of the app.");
@@ -125,6 +126,16 @@ event_types! {
     ClientDecided "client.decided" "An administrator decided about an AI client." [
         field("client", Id("cli"), "The client."), CLIENT_NAME, CLIENT_ID,
         field("decision", OneOf(&["allowed", "blocked", "dismissed"]), "The decision."), ACTOR];
+    ErrorRateExceeded "error_rate.exceeded" "The share of failed calls of a server reached the threshold." [
+        SERVER, SERVER_NAME, field("slug", Text, "The server's name in its URL."),
+        field("calls", Count, "Calls of the last `minutes`."), field("failed", Count, "Failed ones of them."),
+        field("percent", Count, "The threshold: percent of failed calls."),
+        field("minutes", Count, "The minutes that the rule counts.")];
+    ErrorRateRecovered "error_rate.recovered" "The share of failed calls of a server was below the threshold for all of the rule's minutes." [
+        SERVER, SERVER_NAME, field("since", Time, "When the share reached the threshold.")];
+    QuotaNear "quota.80" "Calls of a minute reached 80 % of the limit of the workspace, or the share that it set, for the first time in this hour." [
+        field("limit", Text, "Name of the limit."), field("used", Count, "Calls of the busiest minute."),
+        field("allowed", Count, "The limit: calls a minute."), field("percent", Count, "The threshold: percent of the limit.")];
     QuotaReached "quota.100" "A limit of the workspace refused requests, for the first time in this hour." [
         field("limit", Text, "Name of the limit."), field("refused", Count, "Requests refused so far.")];
     ServerPublished "server.published" "A server was published." [SERVER, SLUG, ACTOR];
@@ -140,6 +151,12 @@ event_types! {
     KeyRevoked "key.revoked" "An API key was revoked." [KEY, REASON, ACTOR];
     KeyExpiring "key.expiring" "An API key expires in 14, 3 or 1 days." [
         KEY, KEY_NAME, field("expires_at", Time, "When it expires."), field("days", Count, "Days until then: 14, 3 or 1.")];
+    CredentialExpiring "credential.expiring" "A credential expires within 7 days, or the days that the workspace set." [
+        field("credential", Text, "Id of the access token (`tok_…`), or of the source whose account it is (`src_…`)."),
+        field("kind", OneOf(&["access_token", "account"]),
+            "`access_token`: of the management API. `account`: of the workspace at an API or MCP server."),
+        field("name", Text, "Name of the token or of the source."), field("expires_at", Time, "When it expires."),
+        field("days", Count, "Days until then, rounded up.")];
     EndpointDisabled "endpoint.disabled" "A webhook endpoint was disabled, because deliveries failed for five days or it answered 410." [
         HOOK, field("reason", OneOf(&["failing", "gone"]), "`failing`: five days of failures. `gone`: the answer 410.")];
     EndpointEnabled "endpoint.enabled" "A webhook endpoint was enabled again." [HOOK, ACTOR];

@@ -1,5 +1,8 @@
-//! Webhooks and alerts: endpoints, deliveries of events, and what stands.
+//! Webhooks and alerts: endpoints, deliveries of events, what stands, and the rules over counts of
+//! calls and ends of credentials.
 
 pub mod alerts;
+pub mod call_rates;
 pub mod deliveries;
 pub mod endpoints;
+pub mod expiring_credentials;

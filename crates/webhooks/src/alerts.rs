@@ -1,7 +1,7 @@
 //! Built-in alert rules over events (HOOK-20): what fires them, what ends them, and the channels.
 //!
-//! Rules over rates of calls need sums of calls, which this crate does not have: such a rule would
-//! call `tell_fired` as the rules here do.
+//! Rules over counts of calls and over ends of credentials are events first: `evaluation`
+//! writes them.
 
 use portolan_model::{
     Timestamp,
@@ -20,10 +20,81 @@ use portolan_storage::{
     webhooks::{
         alerts::{self, AlertFound, AlertSetting, AlertToTell},
         deliveries::OutboxEvent,
+        expiring_credentials,
     },
 };
 use serde_json::{Value, json};
-use time::Duration;
+use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
+
+/// The name of a threshold, in the API and in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThresholdName {
+    /// Percent: of failed calls, or of a limit.
+    Percent,
+    /// The last minutes whose calls count.
+    Minutes,
+    /// Fewer calls fire nothing.
+    MinCalls,
+    /// Days before the end of a credential.
+    Days,
+}
+
+impl ThresholdName {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Self; 4] = [Self::Percent, Self::Minutes, Self::MinCalls, Self::Days];
+
+    /// The word in the API and in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Percent => "percent",
+            Self::Minutes => "minutes",
+            Self::MinCalls => "min_calls",
+            Self::Days => "days",
+        }
+    }
+
+    /// The workspace's own value, if it set one.
+    pub const fn own(self, setting: &AlertSetting) -> Option<i32> {
+        match self {
+            Self::Percent => setting.percent,
+            Self::Minutes => setting.minutes,
+            Self::MinCalls => setting.min_calls,
+            Self::Days => setting.days,
+        }
+    }
+
+    /// Sets the workspace's own value; `None` is the default of the rule.
+    pub const fn set(self, setting: &mut AlertSetting, value: Option<i32>) {
+        match self {
+            Self::Percent => setting.percent = value,
+            Self::Minutes => setting.minutes = value,
+            Self::MinCalls => setting.min_calls = value,
+            Self::Days => setting.days = value,
+        }
+    }
+}
+
+/// A number of a rule that a workspace may set (HOOK-23).
+#[derive(Debug, Clone, Copy)]
+pub struct Threshold {
+    /// Its name.
+    pub name: ThresholdName,
+    /// The value of workspaces that set none.
+    pub default: i32,
+    /// The least value that can be set.
+    pub least: i32,
+    /// The greatest value that can be set.
+    pub most: i32,
+}
+
+const fn threshold(name: ThresholdName, default: i32, least: i32, most: i32) -> Threshold {
+    Threshold {
+        name,
+        default,
+        least,
+        most,
+    }
+}
 
 /// A built-in rule.
 #[derive(Debug, Clone, Copy)]
@@ -46,8 +117,12 @@ pub struct AlertRule {
     pub subject: &'static str,
     /// It ends by itself so long after its last event.
     pub quiet_after: Option<Duration>,
+    /// The field of the event with the time at which it ends by itself.
+    pub ends_at: Option<&'static str>,
     /// Whether it notifies again while it stands.
     pub repeats: bool,
+    /// The numbers that a workspace may set.
+    pub thresholds: &'static [Threshold],
 }
 
 /// Every rule.
@@ -62,7 +137,9 @@ pub const RULES: &[AlertRule] = &[
         ends_on: Some(EventType::CredentialRestored),
         subject: "source",
         quiet_after: None,
+        ends_at: None,
         repeats: true,
+        thresholds: &[],
     },
     AlertRule {
         name: "upstream_down",
@@ -74,7 +151,9 @@ pub const RULES: &[AlertRule] = &[
         ends_on: Some(EventType::UpstreamRestored),
         subject: "source",
         quiet_after: None,
+        ends_at: None,
         repeats: true,
+        thresholds: &[],
     },
     AlertRule {
         name: "upstream_changed",
@@ -86,7 +165,9 @@ pub const RULES: &[AlertRule] = &[
         ends_on: None,
         subject: "source",
         quiet_after: Some(Duration::DAY),
+        ends_at: None,
         repeats: false,
+        thresholds: &[],
     },
     AlertRule {
         name: "client_requested",
@@ -99,7 +180,41 @@ pub const RULES: &[AlertRule] = &[
         ends_on: Some(EventType::ClientDecided),
         subject: "client",
         quiet_after: None,
+        ends_at: None,
         repeats: false,
+        thresholds: &[],
+    },
+    AlertRule {
+        name: alerts::ERROR_RATE,
+        title: "Calls fail",
+        description: "Many calls of a server fail.",
+        severity: "critical",
+        mails: true,
+        fires_on: EventType::ErrorRateExceeded,
+        ends_on: Some(EventType::ErrorRateRecovered),
+        subject: "server",
+        quiet_after: None,
+        ends_at: None,
+        repeats: true,
+        thresholds: &[
+            threshold(ThresholdName::Percent, 5, 1, 100),
+            threshold(ThresholdName::Minutes, 15, 5, 60),
+            threshold(ThresholdName::MinCalls, 50, 1, 1_000_000),
+        ],
+    },
+    AlertRule {
+        name: alerts::QUOTA_NEAR,
+        title: "Limit nearly reached",
+        description: "Calls of a minute come near the limit of the workspace.",
+        severity: "info",
+        mails: true,
+        fires_on: EventType::QuotaNear,
+        ends_on: None,
+        subject: "limit",
+        quiet_after: Some(Duration::hours(2)),
+        ends_at: None,
+        repeats: false,
+        thresholds: &[threshold(ThresholdName::Percent, 80, 10, 99)],
     },
     AlertRule {
         name: "quota_reached",
@@ -111,7 +226,9 @@ pub const RULES: &[AlertRule] = &[
         ends_on: None,
         subject: "limit",
         quiet_after: Some(Duration::hours(2)),
+        ends_at: None,
         repeats: false,
+        thresholds: &[],
     },
     AlertRule {
         name: "key_expiring",
@@ -123,7 +240,23 @@ pub const RULES: &[AlertRule] = &[
         ends_on: Some(EventType::KeyRevoked),
         subject: "key",
         quiet_after: Some(Duration::days(15)),
+        ends_at: None,
         repeats: false,
+        thresholds: &[],
+    },
+    AlertRule {
+        name: alerts::CREDENTIAL_EXPIRING,
+        title: "Credential expires",
+        description: "An access token of the workspace, or an account at an API, expires soon.",
+        severity: "warning",
+        mails: true,
+        fires_on: EventType::CredentialExpiring,
+        ends_on: None,
+        subject: "credential",
+        quiet_after: None,
+        ends_at: Some("expires_at"),
+        repeats: false,
+        thresholds: &[threshold(ThresholdName::Days, 7, 1, 28)],
     },
     AlertRule {
         name: "endpoint_disabled",
@@ -135,7 +268,9 @@ pub const RULES: &[AlertRule] = &[
         ends_on: Some(EventType::EndpointEnabled),
         subject: "endpoint",
         quiet_after: None,
+        ends_at: None,
         repeats: false,
+        thresholds: &[],
     },
 ];
 
@@ -153,7 +288,26 @@ impl AlertRule {
             enabled: true,
             mail: self.mails,
             muted_until: None,
+            percent: None,
+            minutes: None,
+            min_calls: None,
+            days: None,
         })
+    }
+
+    /// The threshold of a name, if the rule has it.
+    pub fn threshold(&self, name: ThresholdName) -> Option<&'static Threshold> {
+        self.thresholds.iter().find(|one| one.name == name)
+    }
+
+    /// The value of a threshold for workspaces that set none; 0 if the rule does not have it.
+    pub fn default_of(&self, name: ThresholdName) -> i32 {
+        self.threshold(name).map_or(0, |one| one.default)
+    }
+
+    /// The value of a threshold in a workspace; 0 if the rule does not have it.
+    pub fn value_of(&self, name: ThresholdName, setting: &AlertSetting) -> i32 {
+        name.own(setting).unwrap_or_else(|| self.default_of(name))
     }
 
     fn text(&self, data: &Value) -> String {
@@ -179,6 +333,14 @@ impl AlertRule {
                 "A person requests the AI client {}.",
                 data["client_name"].as_str().unwrap_or("without a name")
             ),
+            EventType::ErrorRateExceeded => format!(
+                "{} of {} calls of the server {name} failed in {} minutes.",
+                data["failed"], data["calls"], data["minutes"]
+            ),
+            EventType::QuotaNear => format!(
+                "Calls come near the limit of the workspace: {} of {} in a minute.",
+                data["used"], data["allowed"]
+            ),
             EventType::QuotaReached => format!(
                 "The limit {} refuses requests.",
                 data["limit"].as_str().unwrap_or_default().replace('_', " ")
@@ -189,6 +351,7 @@ impl AlertRule {
             EventType::KeyExpiring => {
                 format!("The API key {name} expires within {} days.", data["days"])
             }
+            EventType::CredentialExpiring => credential_expires(data, name),
             EventType::EndpointDisabled if data["reason"] == "gone" => {
                 "A webhook endpoint answered 410 Gone and was disabled.".to_owned()
             }
@@ -199,15 +362,44 @@ impl AlertRule {
         }
     }
 
-    fn page(&self, subject: &str) -> String {
+    fn page(&self, subject: &str, event: &OutboxEvent) -> String {
         match self.subject {
             "source" => format!("/sources/{subject}"),
+            "server" => failed_calls_page(
+                event.data["slug"].as_str().unwrap_or_default(),
+                event.data["minutes"].as_i64().unwrap_or_default(),
+                event.at,
+            ),
             "client" => "/clients".to_owned(),
             "limit" => "/limits".to_owned(),
-            "key" => "/keys".to_owned(),
+            "credential" if event.data["kind"] == "account" => format!("/sources/{subject}"),
+            "key" | "credential" => "/keys".to_owned(),
             _ => format!("/webhooks/{subject}"),
         }
     }
+}
+
+fn credential_expires(data: &Value, name: &str) -> String {
+    let within = match data["days"].as_i64() {
+        Some(days) if days > 1 => format!("{days} days"),
+        _ => "a day".to_owned(),
+    };
+    if data["kind"] == "account" {
+        format!("The account at {name} expires within {within}. Sign in again.")
+    } else {
+        format!("The access token {name} expires within {within}.")
+    }
+}
+
+/// The console's page of the failed calls of a server in the minutes before a time: its path below
+/// the workspace.
+pub fn failed_calls_page(slug: &str, minutes: i64, until: Timestamp) -> String {
+    let time = |at: Timestamp| {
+        let whole = at.replace_nanosecond(0).unwrap_or(at);
+        whole.format(&Rfc3339).unwrap_or_default()
+    };
+    let (from, to) = (time(until - Duration::minutes(minutes)), time(until));
+    format!("/calls?server={slug}&outcome=error&from={from}&to={to}")
 }
 
 /// Evaluates the rules over an event, in the transaction that makes its deliveries. Returns mails to
@@ -267,14 +459,16 @@ async fn fire(
     if !setting.enabled {
         return Ok(Vec::new());
     }
-    let (text, page) = (rule.text(&event.data), rule.page(subject));
+    let (text, page) = (rule.text(&event.data), rule.page(subject, event));
+    let end = rule.ends_at.and_then(|field| event.data[field].as_str());
+    let end = end.and_then(|end| OffsetDateTime::parse(end, &Rfc3339).ok());
     let found = AlertFound {
         rule: rule.name,
         subject,
         severity: rule.severity,
         text: &text,
         page: &page,
-        quiet_at: rule.quiet_after.map(|after| now + after),
+        quiet_at: rule.quiet_after.map(|after| now + after).or(end),
     };
     let noted = alerts::fire(tx, event.tenant, &found, now).await?;
     if !noted.notifies {
@@ -310,7 +504,8 @@ pub(crate) async fn tell_fired(
     mail_admins(state, tx, setting, alert, &alert.text, now).await
 }
 
-async fn tell_resolved(
+/// Reports the end of an alert: an event for endpoints, and mail if the rule repeats.
+pub(crate) async fn tell_resolved(
     state: &AuthState,
     tx: &mut SystemTx,
     rule: &AlertRule,
@@ -378,12 +573,17 @@ pub(crate) async fn remind(
     now: Timestamp,
 ) -> Result<Vec<Mail>, StorageError> {
     alerts::end_quiet(tx, now).await?;
+    let mut letters = Vec::new();
+    for ended in expiring_credentials::settle(tx, now).await? {
+        if let Some(rule) = AlertRule::find(&ended.rule) {
+            letters.extend(tell_resolved(state, tx, rule, &ended, now).await?);
+        }
+    }
     let repeating: Vec<String> = RULES
         .iter()
         .filter(|rule| rule.repeats)
         .map(|rule| rule.name.to_owned())
         .collect();
-    let mut letters = Vec::new();
     for alert in alerts::take_again(tx, &repeating, now).await? {
         let Some(rule) = AlertRule::find(&alert.rule) else {
             continue;
@@ -417,10 +617,14 @@ mod tests {
                 );
             }
             assert!(
-                rule.ends_on.is_some() || rule.quiet_after.is_some(),
+                rule.ends_on.is_some() || rule.quiet_after.is_some() || rule.ends_at.is_some(),
                 "{} would stand for ever",
                 rule.name
             );
+            for one in rule.thresholds {
+                let may = one.least..=one.most;
+                assert!(may.contains(&one.default), "{} {:?}", rule.name, one.name);
+            }
         }
     }
 }

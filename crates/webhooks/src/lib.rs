@@ -3,10 +3,12 @@
 //!
 //! An event is written with the change that it reports ([`portolan_storage::events`]). The
 //! [`worker`] makes deliveries and [`alerts`] of it, sends them through the guarded egress
-//! ([`send`]), and tries again by the [`schedule`].
+//! ([`send`]), and tries again by the [`schedule`]. Its rounds write the events of rules over counts of
+//! calls and over ends of credentials (`evaluation`).
 
 pub mod alerts;
 pub mod catalogue;
+mod evaluation;
 pub mod message;
 pub mod schedule;
 pub mod secrets;

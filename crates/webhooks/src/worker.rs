@@ -1,24 +1,21 @@
-//! The worker: makes deliveries and alerts of the outbox, sends what is due, and looks for keys that
-//! expire. Any number of nodes run it; rows are the locks (HOOK-7).
+//! The worker: makes deliveries and alerts of the outbox, sends what is due, and evaluates the rules
+//! over counts of calls and ends of credentials. Any number of nodes run it; rows are the locks (HOOK-7).
 
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use portolan_model::{Timestamp, event::EventType};
+use portolan_model::Timestamp;
 use portolan_site::state::AuthState;
 use portolan_storage::{
-    Reason, StorageError, events,
-    oauth::api_keys,
+    Reason, StorageError,
     platform::mails::Mail,
     webhooks::deliveries::{self, AttemptResult, ClaimedDelivery},
 };
-use serde_json::json;
-use time::format_description::well_known::Rfc3339;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    alerts,
+    alerts, evaluation,
     message::WebhookMessage,
     secrets::{EndpointPlace, SecretsError},
     send::{TIMEOUT, WebhookExchange, WebhookSender},
@@ -27,7 +24,7 @@ use crate::{
 /// Interval between looks at the outbox.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Interval between rounds over standing alerts and expiring keys.
+/// Interval between rounds over standing alerts, ends of credentials, and counts of calls.
 const ROUND: Duration = Duration::from_secs(60);
 
 /// Deliveries that a node sends at once (HOOK-11).
@@ -130,26 +127,11 @@ impl WebhookWorker {
         }
     }
 
-    /// One round over standing alerts and expiring keys.
+    /// One round over standing alerts, ends of credentials, and counts of calls.
     pub async fn round(&self) -> Result<(), StorageError> {
         let now = self.state.now();
         let mut tx = self.state.store.system(Reason::Webhooks).await?;
-        for key in api_keys::expiring(&mut tx, now).await? {
-            let data = json!({
-                "key": key.id, "name": key.name, "days": key.days,
-                "expires_at": key.expires_at.format(&Rfc3339).unwrap_or_default(),
-            });
-            let once = format!("key.expiring {} {}", key.id, key.days);
-            events::write_once(
-                &mut tx,
-                key.tenant,
-                EventType::KeyExpiring,
-                data,
-                &once,
-                now,
-            )
-            .await?;
-        }
+        evaluation::expiring(&mut tx, now).await?;
         let letters = alerts::remind(&self.state, &mut tx, now).await?;
         let (waiting, oldest) = deliveries::backlog(&mut tx, now).await?;
         tx.commit().await?;
@@ -158,7 +140,18 @@ impl WebhookWorker {
         metrics::gauge!("webhook_deliveries_waiting").set(waiting as f64);
         let age = oldest.map_or(0.0, |oldest| (now - oldest).as_seconds_f64());
         metrics::gauge!("webhook_deliveries_oldest_seconds").set(age.max(0.0));
-        Ok(())
+        self.count_calls(now).await
+    }
+
+    /// Evaluates the rules over counts of calls, each in a transaction of its own.
+    async fn count_calls(&self, now: Timestamp) -> Result<(), StorageError> {
+        let mut tx = self.state.store.system(Reason::Webhooks).await?;
+        evaluation::error_rates(&mut tx, now).await?;
+        tx.commit().await?;
+        let platform = &self.state.config.limits.platform;
+        let mut tx = self.state.store.system(Reason::Webhooks).await?;
+        evaluation::near_limits(&mut tx, platform, now).await?;
+        tx.commit().await
     }
 
     /// Claims what is due, sends it, and waits for the answers. Returns how many.

@@ -1,10 +1,11 @@
 //! Alerts of a workspace: what stands, what a person has read, and the settings of each rule
-//! (HOOK-20 to HOOK-22).
+//! (HOOK-20 to HOOK-23).
 
 use axum::{Json, extract::State};
 use http::StatusCode;
 use portolan_model::{
     id::{AlertId, AlertKind},
+    limits::LimitName,
     member::Action,
 };
 use portolan_site::{
@@ -12,10 +13,13 @@ use portolan_site::{
 };
 use portolan_storage::{
     TenantTx,
-    platform::audit,
-    webhooks::alerts::{self as stored, AlertSetting, AlertView},
+    platform::{audit, limits},
+    webhooks::{
+        alerts::{self as stored, AlertSetting, AlertView, ERROR_RATE, QUOTA_NEAR},
+        call_rates,
+    },
 };
-use portolan_webhooks::alerts::{AlertRule, RULES};
+use portolan_webhooks::alerts::{AlertRule, RULES, Threshold, ThresholdName, failed_calls_page};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use time::{Duration, OffsetDateTime};
@@ -209,6 +213,75 @@ async fn mark(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// The name of a threshold.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AlertThresholdName {
+    /// Percent: of failed calls, or of a limit.
+    Percent,
+    /// The last minutes whose calls count.
+    Minutes,
+    /// Fewer calls fire nothing.
+    MinCalls,
+    /// Days before the end of a credential.
+    Days,
+}
+
+impl From<ThresholdName> for AlertThresholdName {
+    fn from(name: ThresholdName) -> Self {
+        match name {
+            ThresholdName::Percent => Self::Percent,
+            ThresholdName::Minutes => Self::Minutes,
+            ThresholdName::MinCalls => Self::MinCalls,
+            ThresholdName::Days => Self::Days,
+        }
+    }
+}
+
+/// A number of a rule that the workspace may set.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AlertThreshold {
+    name: AlertThresholdName,
+    /// The effective value.
+    value: i32,
+    /// The value of a workspace that set none.
+    default: i32,
+    /// The workspace's own value; null = the default applies.
+    #[schema(required)]
+    own: Option<i32>,
+    /// The least value that can be set.
+    minimum: i32,
+    /// The greatest value that can be set.
+    maximum: i32,
+}
+
+impl AlertThreshold {
+    fn of(one: &Threshold, setting: &AlertSetting) -> Self {
+        let own = one.name.own(setting);
+        Self {
+            name: one.name.into(),
+            value: own.unwrap_or(one.default),
+            default: one.default,
+            own,
+            minimum: one.least,
+            maximum: one.most,
+        }
+    }
+}
+
+/// The present count of a rule over calls: `part` of `whole`.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AlertRuleCount {
+    /// Name of the server, or `Calls in a minute`.
+    name: String,
+    /// Path of the console below the workspace, for what was counted.
+    page: String,
+    /// Failed calls, or calls of the busiest one of the last minutes.
+    part: i64,
+    /// Calls of the minutes of the rule, or the limit.
+    whole: i64,
+}
+
 /// A built-in rule with its settings.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AlertRuleView {
@@ -230,11 +303,26 @@ pub struct AlertRuleView {
     )]
     #[schema(nullable = false)]
     muted_until: Option<OffsetDateTime>,
+    /// The numbers of the rule that the workspace may set.
+    thresholds: Vec<AlertThreshold>,
+    /// The present counts of a rule over calls: at most five servers with the greatest shares of
+    /// failed calls, or the use of the limit. Empty for other rules.
+    counts: Vec<AlertRuleCount>,
 }
 
 impl AlertRuleView {
-    fn of(rule: &AlertRule, setting: AlertSetting, now: OffsetDateTime) -> Self {
+    fn of(
+        rule: &AlertRule,
+        setting: AlertSetting,
+        counts: Vec<AlertRuleCount>,
+        now: OffsetDateTime,
+    ) -> Self {
+        let thresholds = rule.thresholds.iter();
         Self {
+            thresholds: thresholds
+                .map(|one| AlertThreshold::of(one, &setting))
+                .collect(),
+            counts,
             name: rule.name.to_owned(),
             title: rule.title.to_owned(),
             description: rule.description.to_owned(),
@@ -252,15 +340,61 @@ pub struct AlertRules {
     items: Vec<AlertRuleView>,
 }
 
-async fn rules(tx: &mut TenantTx, now: OffsetDateTime) -> Result<AlertRules, ConsoleError> {
+async fn rules(
+    state: &AuthState,
+    tx: &mut TenantTx,
+    now: OffsetDateTime,
+) -> Result<AlertRules, ConsoleError> {
     let tenant = tx.tenant();
     let written = stored::settings(tx, tenant).await?;
-    let items = RULES
-        .iter()
-        .map(|rule| AlertRuleView::of(rule, rule.setting(&written), now));
-    Ok(AlertRules {
-        items: items.collect(),
-    })
+    let mut items = Vec::with_capacity(RULES.len());
+    for rule in RULES {
+        let setting = rule.setting(&written);
+        let counts = match rule.name {
+            ERROR_RATE => failures(tx, rule, &setting, now).await?,
+            QUOTA_NEAR => use_of_limit(state, tx, now).await?,
+            _ => Vec::new(),
+        };
+        items.push(AlertRuleView::of(rule, setting, counts, now));
+    }
+    Ok(AlertRules { items })
+}
+
+/// The servers with the greatest shares of failed calls now.
+async fn failures(
+    tx: &mut TenantTx,
+    rule: &AlertRule,
+    setting: &AlertSetting,
+    now: OffsetDateTime,
+) -> Result<Vec<AlertRuleCount>, ConsoleError> {
+    let minutes = rule.value_of(ThresholdName::Minutes, setting);
+    let servers = call_rates::present(tx, minutes, now).await?;
+    let counts = servers.into_iter().map(|server| AlertRuleCount {
+        page: failed_calls_page(&server.slug, i64::from(minutes), now),
+        name: server.name,
+        part: server.failed,
+        whole: server.calls,
+    });
+    Ok(counts.collect())
+}
+
+/// The use of the limit on calls of the workspace now; none without a limit.
+async fn use_of_limit(
+    state: &AuthState,
+    tx: &mut TenantTx,
+    now: OffsetDateTime,
+) -> Result<Vec<AlertRuleCount>, ConsoleError> {
+    let own = limits::own(tx).await?;
+    let platform = &state.config.limits.platform;
+    let Some(limit) = platform.effective(&own).get(LimitName::TenantCalls) else {
+        return Ok(Vec::new());
+    };
+    Ok(vec![AlertRuleCount {
+        name: "Calls in a minute".to_owned(),
+        page: "/limits".to_owned(),
+        part: call_rates::busiest_minute(tx, now).await?,
+        whole: i64::from(limit),
+    }])
 }
 
 /// The built-in rules with the settings of the workspace.
@@ -272,7 +406,7 @@ pub(crate) async fn list_alert_rules(
 ) -> Result<Json<AlertRules>, ConsoleError> {
     workspace.require(Action::Administer)?;
     let mut tx = state.store.tenant(workspace.id).await?;
-    Ok(Json(rules(&mut tx, state.now()).await?))
+    Ok(Json(rules(&state, &mut tx, state.now()).await?))
 }
 
 /// A change of a rule; absent members stay.
@@ -291,6 +425,63 @@ pub struct AlertRuleChange {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<i64>)]
     mute_hours: Option<Option<i64>>,
+    /// Percent of failed calls, or of a limit, from which on the rule fires; `null` = the default, as
+    /// for the other thresholds. Each rule has its own thresholds and their bounds.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<i32>)]
+    percent: Option<Option<i32>>,
+    /// The last minutes whose calls count.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<i32>)]
+    minutes: Option<Option<i32>>,
+    /// Fewer calls fire nothing.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<i32>)]
+    min_calls: Option<Option<i32>>,
+    /// Days before the end of a credential.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<i32>)]
+    days: Option<Option<i32>>,
+}
+
+impl AlertRuleChange {
+    const fn of(&self, name: ThresholdName) -> Option<Option<i32>> {
+        match name {
+            ThresholdName::Percent => self.percent,
+            ThresholdName::Minutes => self.minutes,
+            ThresholdName::MinCalls => self.min_calls,
+            ThresholdName::Days => self.days,
+        }
+    }
+
+    /// Sets the given thresholds. A threshold that the rule does not have, or a value outside its
+    /// bounds, is refused with the name of the member.
+    fn set_thresholds(
+        &self,
+        rule: &AlertRule,
+        setting: &mut AlertSetting,
+    ) -> Result<(), ConsoleError> {
+        for name in ThresholdName::ALL {
+            let Some(value) = self.of(name) else { continue };
+            let Some(threshold) = rule.threshold(name) else {
+                let message = "This rule has no such threshold.";
+                return Err(
+                    ConsoleError::invalid("threshold_unknown", message).field(name.as_str())
+                );
+            };
+            let (least, most) = (threshold.least, threshold.most);
+            if value.is_some_and(|value| !(least..=most).contains(&value)) {
+                return Err(ConsoleError::invalid(
+                    "threshold_out_of_range",
+                    format!("Choose a number between {least} and {most}, or the default."),
+                )
+                .field(name.as_str())
+                .details(json!({ "minimum": least, "maximum": most })));
+            }
+            name.set(setting, value);
+        }
+        Ok(())
+    }
 }
 
 /// The rule that `{rule}` names.
@@ -311,7 +502,7 @@ impl<S: Send + Sync> axum::extract::FromRequestParts<S> for RulePart {
     }
 }
 
-/// Switches a rule, its mail, or mutes it for a time.
+/// Switches a rule, its mail, mutes it for a time, or sets its thresholds.
 #[utoipa::path(patch, path = "/workspaces/{ws}/alert-rules/{rule}", tag = "alerts",
     params(("ws" = String, Path, description = "Slug"), ("rule" = String, Path, description = "Name of the rule")),
     request_body = AlertRuleChange, responses((status = 200, description = "The rules after the change.", body = AlertRules)))]
@@ -325,7 +516,9 @@ pub(crate) async fn change_alert_rule(
     workspace.require(Action::Administer)?;
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
+    stored::hold_settings(&mut tx).await?;
     let mut setting = rule.setting(&stored::settings(&mut tx, workspace.id).await?);
+    change.set_thresholds(rule, &mut setting)?;
     setting.enabled = change.enabled.unwrap_or(setting.enabled);
     setting.mail = change.mail.unwrap_or(setting.mail);
     match change.mute_hours {
@@ -343,10 +536,13 @@ pub(crate) async fn change_alert_rule(
         }
     }
     stored::set(&mut tx, &setting, now).await?;
-    let detail = json!({ "enabled": setting.enabled, "mail": setting.mail, "muted": setting.muted_until.is_some() });
+    let mut detail = json!({ "enabled": setting.enabled, "mail": setting.mail, "muted": setting.muted_until.is_some() });
+    for one in rule.thresholds {
+        detail[one.name.as_str()] = rule.value_of(one.name, &setting).into();
+    }
     let event = workspace.event("alert_rule.changed", "alert_rule", rule.name, detail);
     audit::record(&mut tx, &event, &context.origin(), now).await?;
-    let answer = rules(&mut tx, now).await?;
+    let answer = rules(&state, &mut tx, now).await?;
     tx.commit().await?;
     Ok(Json(answer))
 }

@@ -185,7 +185,7 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        /** Switches a rule, its mail, or mutes it for a time. */
+        /** Switches a rule, its mail, mutes it for a time, or sets its thresholds. */
         patch: operations["change_alert_rule"];
         trace?: never;
     };
@@ -2416,15 +2416,53 @@ export interface components {
         };
         /** @description A change of a rule; absent members stay. */
         AlertRuleChange: {
+            /**
+             * Format: int32
+             * @description Days before the end of a credential.
+             */
+            days?: number | null;
             /** @description Whether it makes alerts. Standing alerts of a rule that is switched off end. */
             enabled?: boolean;
             /** @description Whether admins and owners get mail. */
             mail?: boolean;
             /**
+             * Format: int32
+             * @description Fewer calls fire nothing.
+             */
+            min_calls?: number | null;
+            /**
+             * Format: int32
+             * @description The last minutes whose calls count.
+             */
+            minutes?: number | null;
+            /**
              * Format: int64
              * @description No mail and no messages for so many hours, 1 to 2160; `null` ends it.
              */
             mute_hours?: number | null;
+            /**
+             * Format: int32
+             * @description Percent of failed calls, or of a limit, from which on the rule fires; `null` = the default, as
+             *     for the other thresholds. Each rule has its own thresholds and their bounds.
+             */
+            percent?: number | null;
+        };
+        /** @description The present count of a rule over calls: `part` of `whole`. */
+        AlertRuleCount: {
+            /** @description Name of the server, or `Calls in a minute`. */
+            name: string;
+            /** @description Path of the console below the workspace, for what was counted. */
+            page: string;
+            /**
+             * Format: int64
+             * @description Failed calls, or calls of the busiest one of the last minutes.
+             */
+            part: number;
+            /**
+             * Format: int64
+             * @description Calls of the minutes of the rule, or the limit.
+             */
+            whole: number;
         };
         /** @description The rules. */
         AlertRules: {
@@ -2432,6 +2470,11 @@ export interface components {
         };
         /** @description A built-in rule with its settings. */
         AlertRuleView: {
+            /**
+             * @description The present counts of a rule over calls: at most five servers with the greatest shares of
+             *     failed calls, or the use of the limit. Empty for other rules.
+             */
+            counts: components["schemas"]["AlertRuleCount"][];
             /** @description Its occasion, as a sentence. */
             description: string;
             /** @description Whether it makes alerts. */
@@ -2446,6 +2489,8 @@ export interface components {
             /** @description Its name. */
             name: string;
             severity: components["schemas"]["AlertSeverity"];
+            /** @description The numbers of the rule that the workspace may set. */
+            thresholds: components["schemas"]["AlertThreshold"][];
             /** @description For people. */
             title: string;
         };
@@ -2459,6 +2504,40 @@ export interface components {
          * @enum {string}
          */
         AlertState: "firing" | "resolved";
+        /** @description A number of a rule that the workspace may set. */
+        AlertThreshold: {
+            /**
+             * Format: int32
+             * @description The value of a workspace that set none.
+             */
+            default: number;
+            /**
+             * Format: int32
+             * @description The greatest value that can be set.
+             */
+            maximum: number;
+            /**
+             * Format: int32
+             * @description The least value that can be set.
+             */
+            minimum: number;
+            name: components["schemas"]["AlertThresholdName"];
+            /**
+             * Format: int32
+             * @description The workspace's own value; null = the default applies.
+             */
+            own: number | null;
+            /**
+             * Format: int32
+             * @description The effective value.
+             */
+            value: number;
+        };
+        /**
+         * @description The name of a threshold.
+         * @enum {string}
+         */
+        AlertThresholdName: "percent" | "minutes" | "min_calls" | "days";
         /** @description A client that the workspace does not know yet. */
         AllowBody: {
             /** @description Its `client_id`: the address of its metadata document, or the id from its registration. */

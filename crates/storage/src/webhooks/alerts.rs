@@ -13,6 +13,15 @@ use crate::{StorageError, SystemTx, TenantTx, Tx, events};
 /// The rule about a credential that an API refuses.
 pub const CREDENTIAL_REFUSED: &str = "credential_refused";
 
+/// The rule about a credential that ends soon.
+pub const CREDENTIAL_EXPIRING: &str = "credential_expiring";
+
+/// The rule about the share of failed calls of a server.
+pub const ERROR_RATE: &str = "error_rate";
+
+/// The rule about the share of a limit that is used.
+pub const QUOTA_NEAR: &str = "quota_near";
+
 /// An alert that still stands notifies again after this time (HOOK-21).
 pub const AGAIN: Duration = Duration::hours(4);
 
@@ -233,6 +242,15 @@ pub struct AlertSetting {
     pub mail: bool,
     /// No mail and no messages until then.
     pub muted_until: Option<Timestamp>,
+    /// Share from which on the rule fires, in percent; `None`, as for the other thresholds, is the
+    /// default of the rule.
+    pub percent: Option<i32>,
+    /// The last minutes whose calls count.
+    pub minutes: Option<i32>,
+    /// Fewer calls fire nothing.
+    pub min_calls: Option<i32>,
+    /// Days before the end of a credential.
+    pub days: Option<i32>,
 }
 
 /// The settings that a workspace has written.
@@ -242,11 +260,24 @@ pub async fn settings(
 ) -> Result<Vec<AlertSetting>, StorageError> {
     Ok(sqlx::query_as!(
         AlertSetting,
-        "select rule, enabled, mail, muted_until from alert_settings where tenant_id = $1",
+        "select rule, enabled, mail, muted_until, percent, minutes, min_calls, days from alert_settings where tenant_id = $1",
         tenant.uuid(),
     )
     .fetch_all(tx.raw())
     .await?)
+}
+
+/// Waits for other changes of settings of the workspace, until the transaction ends: a change writes
+/// the whole row.
+pub async fn hold_settings(tx: &mut TenantTx) -> Result<(), StorageError> {
+    let name = format!("alert_settings {}", tx.tenant());
+    sqlx::query!(
+        "select pg_advisory_xact_lock(hashtextextended($1, 0))",
+        name
+    )
+    .fetch_one(tx.connection())
+    .await?;
+    Ok(())
 }
 
 /// Writes the settings of a rule. Standing alerts of a rule that is off end.
@@ -257,14 +288,20 @@ pub async fn set(
 ) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
     sqlx::query!(
-        "insert into alert_settings (tenant_id, rule, enabled, mail, muted_until, updated_at) values ($1, $2, $3, $4, $5, $6)
+        "insert into alert_settings (tenant_id, rule, enabled, mail, muted_until, percent, minutes, min_calls, days, updated_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
          on conflict (tenant_id, rule) do update set enabled = excluded.enabled, mail = excluded.mail,
-           muted_until = excluded.muted_until, updated_at = excluded.updated_at",
+           muted_until = excluded.muted_until, percent = excluded.percent, minutes = excluded.minutes,
+           min_calls = excluded.min_calls, days = excluded.days, updated_at = excluded.updated_at",
         tenant,
         setting.rule,
         setting.enabled,
         setting.mail,
         setting.muted_until,
+        setting.percent,
+        setting.minutes,
+        setting.min_calls,
+        setting.days,
         now,
     )
     .execute(tx.connection())
@@ -278,6 +315,12 @@ pub async fn set(
         )
         .execute(tx.connection())
         .await?;
+        if setting.rule == ERROR_RATE {
+            // Switched on again, the rule begins anew (HOOK-24).
+            sqlx::query!("delete from error_rates where tenant_id = $1", tenant)
+                .execute(tx.connection())
+                .await?;
+        }
     }
     Ok(())
 }

@@ -235,6 +235,7 @@ insert into webhook_attempts (tenant_id, endpoint_id, event_id, number, at, mill
 insert into alerts (tenant_id, id, rule, subject, severity, text, page, fired_at, last_at, notified_at)
   values ('{t}', '{x}', 'upstream_down', '{x}', 'info', 'text', '/', now(), now(), now());
 insert into alert_settings (tenant_id, rule, enabled, mail, updated_at) values ('{t}', 'upstream_down', true, true, now());
+insert into error_rates (tenant_id, server_id, since, above_at) values ('{t}', '{x}', now(), now());
 insert into alert_reads (tenant_id, user_id, alert_id, read_at) values ('{t}', '{u}', '{x}', now());
 insert into revocations (kind, ref, tenant_id, expires_at, created_at) values ('grant', '{x}', '{t}', now(), now());
 insert into audit_events (id, at, tenant_id, actor_kind, action, target_kind, target_id, outcome)

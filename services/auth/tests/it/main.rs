@@ -6,6 +6,7 @@
 
 mod access_tokens;
 mod account_pages;
+mod alert_rules;
 mod alerts;
 mod api_sign_in;
 mod breached;
