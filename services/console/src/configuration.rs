@@ -1,4 +1,4 @@
-//! Configuration as code (CONF-1 to CONF-12): a workspace as a file, plans, and their application.
+//! Configuration as code (CONF-1 to CONF-13): a workspace as a file, plans, and their application.
 //!
 //! A plan is the application itself in a transaction that is rolled back: the same code checks and
 //! writes, and the changes are the difference of two reads of the workspace (CONF-5). The code is
@@ -21,7 +21,7 @@ use axum::{
 use http::{HeaderMap, StatusCode, header};
 use portolan_bundle::{
     Bundle, Fault, MOST_BYTES,
-    changes::{Change, FieldChange, ObjectKind, Operation, changes},
+    changes::{Change, FieldChange, ObjectKey, ObjectKind, Operation, changes, objects},
     json_schema,
     written::yaml,
 };
@@ -154,10 +154,48 @@ pub struct ConfigurationQuery {
     /// The name of the file. If absent: of the file that owns most objects, else the workspace's
     /// slug.
     name: Option<String>,
+    /// Only the object of this kind with this `key`. The answer is a part of the file, and no file:
+    /// it has neither `format` nor `name`.
+    #[param(inline)]
+    kind: Option<ObjectKind>,
+    /// Key of the object: the name of a source or prompt, the URI of a resource, the slug of a
+    /// server.
+    key: Option<String>,
 }
 
-/// The workspace as a file, in canonical form. Secrets are references to the workspace. For
-/// developers: it has documents and files.
+impl ConfigurationQuery {
+    /// The one object that is wanted; `None` for the whole workspace.
+    fn object(&self) -> Result<Option<ObjectKey>, ConsoleError> {
+        match (self.kind, &self.key) {
+            (Some(kind), Some(key)) => Ok(Some((kind, key.clone()))),
+            (None, None) => Ok(None),
+            (kind, _) => {
+                let missing = if kind.is_some() { "key" } else { "kind" };
+                let message = "Give `kind` and `key` of an object together, or none of them.";
+                Err(ConsoleError::invalid("object_incomplete", message).field(missing))
+            }
+        }
+    }
+
+    /// Whether the answer is YAML.
+    fn is_yaml(&self, headers: &HeaderMap) -> bool {
+        let accepted = || {
+            let accept = headers.get(header::ACCEPT)?.to_str().ok()?;
+            Some(accept.contains("yaml"))
+        };
+        match self.format {
+            Some(format) => format == ConfigurationFormat::Yaml,
+            None => accepted().unwrap_or(false),
+        }
+    }
+}
+
+fn yaml_answer(text: String) -> Response {
+    ([(header::CONTENT_TYPE, "application/yaml")], text).into_response()
+}
+
+/// The workspace as a file, in canonical form, or the part of it that is one object. Secrets are
+/// references to the workspace. For developers: it has documents and files.
 #[utoipa::path(get, path = "/workspaces/{ws}/configuration", tag = "configuration",
     params(("ws" = String, Path, description = "Slug"), ConfigurationQuery),
     responses((status = 200, description = "The file, of the format portolan/v1.", content(
@@ -169,16 +207,28 @@ pub(crate) async fn export_configuration(
     QueryParameters(query): QueryParameters<ConfigurationQuery>,
 ) -> Result<Response, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
+    let object = query.object()?;
+    let is_yaml = query.is_yaml(&headers);
     let mut tx = state.store.tenant(workspace.id).await?;
     let current = current::read(&state, &mut tx, Contents::Whole).await?;
     drop(tx);
+    let unwritable = |error| ConsoleError::internal("configuration", error);
+    if let Some(key) = object {
+        let found = objects(&current.bundle).remove(&key);
+        let found = found.ok_or_else(|| ConsoleError::not_found("this object"))?;
+        let part = json!({ (key.0.section()): [found] });
+        return if is_yaml {
+            Ok(yaml_answer(yaml(&part).map_err(unwritable)?))
+        } else {
+            Ok(Json(part).into_response())
+        };
+    }
     let own = || current.main_owner().unwrap_or(workspace.slug.as_str());
     let name = query.name.unwrap_or_else(|| own().to_owned());
     let bundle = Bundle {
         name,
         ..current.bundle
     };
-    let unwritable = |error| ConsoleError::internal("configuration", error);
     let text = yaml(&bundle).map_err(unwritable)?;
     if text.len() > MOST_BYTES {
         return Err(ConsoleError::conflict(
@@ -188,18 +238,10 @@ pub(crate) async fn export_configuration(
     }
     // A wrong name, and what no reader could read again, is refused here and not at the next plan.
     prepared::parsed(&text)?;
-    let accepted = headers
-        .get(header::ACCEPT)
-        .and_then(|value| value.to_str().ok());
-    let accepts_yaml = accepted.is_some_and(|accept| accept.contains("yaml"));
-    let is_yaml = match query.format {
-        Some(format) => format == ConfigurationFormat::Yaml,
-        None => accepts_yaml,
-    };
     if is_yaml {
         let schema = state.site.url(SCHEMA_PATH);
         let text = format!("# yaml-language-server: $schema={schema}\n{text}");
-        return Ok(([(header::CONTENT_TYPE, "application/yaml")], text).into_response());
+        return Ok(yaml_answer(text));
     }
     Ok(Json(bundle).into_response())
 }

@@ -59,6 +59,11 @@ pub struct PromptSummary {
     state: ToolState,
     /// Slugs of the servers that offer it.
     used_by_servers: Vec<String>,
+    /// Name of the file that owns it, by configuration as code: the next application of that file
+    /// overwrites other changes. Absent if none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    managed_by: Option<String>,
     #[serde(with = "time::serde::rfc3339")]
     updated_at: OffsetDateTime,
 }
@@ -172,6 +177,7 @@ fn summary(prompt: Prompt) -> (PromptSummary, Vec<Message>) {
         enabled: prompt.enabled,
         state: prompt.state,
         used_by_servers: prompt.used_by,
+        managed_by: prompt.managed_by,
         updated_at: prompt.updated_at,
     };
     (summary, prompt.messages)

@@ -66,6 +66,11 @@ pub struct ResourceSummary {
     state: ToolState,
     /// Slugs of the servers that offer it.
     used_by_servers: Vec<String>,
+    /// Name of the file that owns it, by configuration as code: the next application of that file
+    /// overwrites other changes. Absent if none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    managed_by: Option<String>,
     #[serde(with = "time::serde::rfc3339")]
     updated_at: OffsetDateTime,
 }
@@ -134,6 +139,7 @@ fn summary(resource: RegistryResource) -> ResourceSummary {
         enabled: resource.enabled,
         state: resource.state,
         used_by_servers: resource.used_by,
+        managed_by: resource.managed_by,
         updated_at: resource.updated_at,
     }
 }

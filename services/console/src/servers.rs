@@ -69,6 +69,11 @@ pub struct ServerView {
     workspace_url: Option<String>,
     /// Number of tools that clients see.
     tool_count: i64,
+    /// Name of the file that owns it, by configuration as code: the next application of that file
+    /// overwrites other changes. Absent if none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    managed_by: Option<String>,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
     #[serde(with = "time::serde::rfc3339")]
@@ -151,6 +156,7 @@ fn view(state: &AuthState, workspace: &Workspace, server: Server) -> ServerView 
         instructions: server.instructions,
         status: server.status,
         tool_count: server.tool_count,
+        managed_by: server.managed_by,
         created_at: server.created_at,
         updated_at: server.updated_at,
         published_at: server.published_at,

@@ -48,6 +48,11 @@ pub struct SourceView {
     #[schema(nullable = false)]
     sign_in: Option<Sharing>,
     security: Vec<SecurityHintView>,
+    /// Name of the file that owns it, by configuration as code: the next application of that file
+    /// overwrites other changes. Absent if none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    managed_by: Option<String>,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
     #[serde(with = "time::serde::rfc3339")]
@@ -124,6 +129,7 @@ pub(crate) fn view(source: Source) -> SourceView {
         credential: source.credential.map(CredentialSummary::from),
         sign_in: source.sharing.as_deref().map(Sharing::from_word),
         security: imports::hint_views(&source.security),
+        managed_by: source.managed_by,
         created_at: source.created_at,
         updated_at: source.updated_at,
     }

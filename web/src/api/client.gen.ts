@@ -591,8 +591,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The workspace as a file, in canonical form. Secrets are references to the workspace. For
-         *     developers: it has documents and files.
+         * The workspace as a file, in canonical form, or the part of it that is one object. Secrets are
+         *     references to the workspace. For developers: it has documents and files.
          */
         get: operations["export_configuration"];
         put?: never;
@@ -4082,6 +4082,11 @@ export interface components {
                 enabled: boolean;
                 /** @example prm_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
                 id: string;
+                /**
+                 * @description Name of the file that owns it, by configuration as code: the next application of that file
+                 *     overwrites other changes. Absent if none does.
+                 */
+                managed_by?: string;
                 /** @description Its name for AI clients, unless a server publishes it under another. */
                 name: string;
                 /** @description The upstream server that has it; absent if it was written here. */
@@ -4148,6 +4153,11 @@ export interface components {
                 enabled: boolean;
                 /** @example rsc_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
                 id: string;
+                /**
+                 * @description Name of the file that owns it, by configuration as code: the next application of that file
+                 *     overwrites other changes. Absent if none does.
+                 */
+                managed_by?: string;
                 mime_type?: string;
                 name: string;
                 shape: components["schemas"]["ResourceShape"];
@@ -4216,6 +4226,11 @@ export interface components {
                 id: string;
                 /** @description Instructions for models. */
                 instructions?: string;
+                /**
+                 * @description Name of the file that owns it, by configuration as code: the next application of that file
+                 *     overwrites other changes. Absent if none does.
+                 */
+                managed_by?: string;
                 name: string;
                 /** Format: date-time */
                 published_at?: string;
@@ -4290,6 +4305,11 @@ export interface components {
                 /** @example src_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
                 id: string;
                 kind: components["schemas"]["SourceKind"];
+                /**
+                 * @description Name of the file that owns it, by configuration as code: the next application of that file
+                 *     overwrites other changes. Absent if none does.
+                 */
+                managed_by?: string;
                 name: string;
                 security: components["schemas"]["SecurityHint"][];
                 settings: components["schemas"]["SourceSettings"];
@@ -4982,6 +5002,11 @@ export interface components {
             enabled: boolean;
             /** @example prm_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
             id: string;
+            /**
+             * @description Name of the file that owns it, by configuration as code: the next application of that file
+             *     overwrites other changes. Absent if none does.
+             */
+            managed_by?: string;
             /** @description Its name for AI clients, unless a server publishes it under another. */
             name: string;
             /** @description The upstream server that has it; absent if it was written here. */
@@ -5195,6 +5220,11 @@ export interface components {
             enabled: boolean;
             /** @example rsc_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
             id: string;
+            /**
+             * @description Name of the file that owns it, by configuration as code: the next application of that file
+             *     overwrites other changes. Absent if none does.
+             */
+            managed_by?: string;
             mime_type?: string;
             name: string;
             shape: components["schemas"]["ResourceShape"];
@@ -5415,6 +5445,11 @@ export interface components {
             id: string;
             /** @description Instructions for models. */
             instructions?: string;
+            /**
+             * @description Name of the file that owns it, by configuration as code: the next application of that file
+             *     overwrites other changes. Absent if none does.
+             */
+            managed_by?: string;
             name: string;
             /** Format: date-time */
             published_at?: string;
@@ -5709,6 +5744,11 @@ export interface components {
             /** @example src_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
             id: string;
             kind: components["schemas"]["SourceKind"];
+            /**
+             * @description Name of the file that owns it, by configuration as code: the next application of that file
+             *     overwrites other changes. Absent if none does.
+             */
+            managed_by?: string;
             name: string;
             security: components["schemas"]["SecurityHint"][];
             settings: components["schemas"]["SourceSettings"];
@@ -7701,6 +7741,16 @@ export interface operations {
             query?: {
                 /** @description `yaml` or `json`; by `Accept` if absent, and JSON then by default. */
                 format?: "yaml" | "json";
+                /**
+                 * @description Key of the object: the name of a source or prompt, the URI of a resource, the slug of a
+                 *     server.
+                 */
+                key?: string;
+                /**
+                 * @description Only the object of this kind with this `key`. The answer is a part of the file, and no file:
+                 *     it has neither `format` nor `name`.
+                 */
+                kind?: "source" | "prompt" | "resource" | "server";
                 /**
                  * @description The name of the file. If absent: of the file that owns most objects, else the workspace's
                  *     slug.

@@ -4,6 +4,7 @@ import { useNavigate } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { useMay, useSession } from '../session';
 import { DeletePanel } from './delete-panel';
+import { ManagedBy } from './managed-by';
 import { Loaded, Page } from './page';
 import { type PublishedKind, published } from './published';
 import { Restricted } from './restricted';
@@ -69,7 +70,14 @@ interface Published {
   description?: string | null;
   updated_at: string;
   source_name?: string | null;
+  /** Of a resource: where its content is. */
+  body?: string;
+  managed_by?: string;
 }
+
+/** The name of the upstream server that has it. A resource of this workspace may name an HTTP source instead. */
+const upstreamOf = ({ body = 'upstream', source_name }: Published) =>
+  body === 'upstream' ? source_name : undefined;
 
 /** The page of a prompt or resource: its editor and its deletion, or where it comes from. */
 export function PublishedPage<Thing extends Published, Definition>({
@@ -77,12 +85,15 @@ export function PublishedPage<Thing extends Published, Definition>({
   query,
   rewrite,
   remove,
+  actions,
   children,
 }: {
   kind: PublishedKind;
   query: UseQueryResult<Thing>;
   rewrite: Change<Definition>;
   remove: Change<string>;
+  /** Actions of one that is written here. */
+  actions: (thing: Thing) => ReactNode;
   children: (thing: Thing, editor: EditorProps<Definition>) => ReactNode;
 }) {
   const edits = useMay('edit_registry');
@@ -92,12 +103,14 @@ export function PublishedPage<Thing extends Published, Definition>({
     <Page
       title={query.data?.name ?? (one === 'prompt' ? 'Prompt' : 'Resource')}
       back={back}
+      beside={<ManagedBy owner={query.data?.managed_by} />}
       lede={query.data?.title}
+      actions={query.data && !upstreamOf(query.data) && actions(query.data)}
     >
       <Loaded query={query} lines={8}>
         {(thing) =>
-          thing.source_name ? (
-            <Alert color="sea" title={`From ${thing.source_name}`}>
+          upstreamOf(thing) ? (
+            <Alert color="sea" title={`From ${upstreamOf(thing)}`}>
               This {one} comes from an upstream server and is edited there. {thing.description}
             </Alert>
           ) : (

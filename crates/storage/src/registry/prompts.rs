@@ -36,6 +36,8 @@ pub struct Prompt {
     pub state: ToolState,
     /// Slugs of the servers that publish it.
     pub used_by: Vec<String>,
+    /// Name of the file that owns it (CONF-6); `None` if none does.
+    pub managed_by: Option<String>,
     /// When it last changed.
     pub updated_at: Timestamp,
 }
@@ -128,6 +130,7 @@ async fn select(
     let tenant = tx.tenant().uuid();
     let rows = sqlx::query!(
         r#"select p.id, p.source_id, s.name as "source_name?", p.name, p.title, p.description, p.arguments, p.enabled, p.state, p.updated_at,
+                  p.managed_by,
                   case when $3 then p.messages else '[]'::jsonb end as "messages!",
                   array(select v.slug from server_prompts u join servers v on v.tenant_id = u.tenant_id and v.id = u.server_id
                          where u.tenant_id = p.tenant_id and u.prompt_id = p.id and v.deleted_at is null order by v.slug) as "used_by!"
@@ -163,6 +166,7 @@ async fn select(
                     column: "state",
                 })?,
                 used_by: row.used_by,
+                managed_by: row.managed_by,
                 updated_at: row.updated_at,
             })
         })

@@ -54,6 +54,8 @@ pub struct RegistryResource {
     pub state: ToolState,
     /// Slugs of the servers that publish it.
     pub used_by: Vec<String>,
+    /// Name of the file that owns it (CONF-6); `None` if none does.
+    pub managed_by: Option<String>,
     /// When it last changed.
     pub updated_at: Timestamp,
 }
@@ -237,6 +239,7 @@ async fn select(
     let rows = sqlx::query!(
         r#"select r.id, r.source_id, s.name as "source_name?", r.kind, r.uri, r.name, r.title, r.description, r.mime_type, r.annotations,
                   r.variables, r.body, octet_length(r.content) as size, r.http_source_id, r.http_path, r.enabled, r.state, r.updated_at,
+                  r.managed_by,
                   array(select v.slug from server_resources u join servers v on v.tenant_id = u.tenant_id and v.id = u.server_id
                          where u.tenant_id = r.tenant_id and u.resource_id = r.id and v.deleted_at is null order by v.slug) as "used_by!"
            from resources r left join sources s on s.tenant_id = r.tenant_id and s.id = coalesce(r.source_id, r.http_source_id)
@@ -273,6 +276,7 @@ async fn select(
                 enabled: row.enabled,
                 state: row.state.parse().map_err(|_| wrong("state"))?,
                 used_by: row.used_by,
+                managed_by: row.managed_by,
                 updated_at: row.updated_at,
             })
         })

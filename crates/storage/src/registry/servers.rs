@@ -28,6 +28,8 @@ pub struct Server {
     pub is_default: bool,
     /// Tools that are enabled, active, and chosen.
     pub tool_count: i64,
+    /// Name of the file that owns it (CONF-6); `None` if none does.
+    pub managed_by: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -77,6 +79,7 @@ async fn select(tx: &mut TenantTx, id: Option<ServerId>) -> Result<Vec<Server>, 
     let tenant = tx.tenant().uuid();
     let rows = sqlx::query!(
         r#"select v.id, v.slug, v.name, v.description, v.instructions, v.status, v.created_at, v.updated_at, v.published_at,
+                  v.managed_by,
                   (v.id = o.default_server) is true as "is_default!",
                   (select count(*) from server_tools u join tools t on t.tenant_id = u.tenant_id and t.id = u.tool_id
                      join sources s on s.tenant_id = t.tenant_id and s.id = t.source_id
@@ -103,6 +106,7 @@ async fn select(tx: &mut TenantTx, id: Option<ServerId>) -> Result<Vec<Server>, 
                 })?,
                 is_default: row.is_default,
                 tool_count: row.tool_count,
+                managed_by: row.managed_by,
                 created_at: row.created_at,
                 updated_at: row.updated_at,
                 published_at: row.published_at,

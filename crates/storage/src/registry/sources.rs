@@ -41,6 +41,8 @@ pub struct Source {
     pub credential: Option<CredentialNote>,
     /// Whose connected accounts open it instead: `workspace` or `person`.
     pub sharing: Option<String>,
+    /// Name of the file that owns it (CONF-6); `None` if none does.
+    pub managed_by: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -149,6 +151,7 @@ struct SourceRow {
     state_reason: Option<String>,
     state_at: Option<Timestamp>,
     sharing: Option<String>,
+    managed_by: Option<String>,
 }
 
 impl TryFrom<SourceRow> for Source {
@@ -191,6 +194,7 @@ impl TryFrom<SourceRow> for Source {
             enabled_tool_count: row.enabled_tool_count,
             credential,
             sharing: row.sharing,
+            managed_by: row.managed_by,
             created_at: row.created_at,
             updated_at: row.updated_at,
         })
@@ -209,7 +213,7 @@ async fn select(tx: &mut TenantTx, id: Option<SourceId>) -> Result<Vec<Source>, 
                     as "enabled_tool_count!",
                   c.kind as "credential_kind?", c.hint as "credential_hint?", c.updated_at as "credential_updated_at?",
                   c.version as "credential_version?", k.state as "state?", k.status as state_status, k.reason as state_reason,
-                  k.at as "state_at?", i.sharing as "sharing?"
+                  k.at as "state_at?", i.sharing as "sharing?", s.managed_by
            from sources s left join source_credentials c on c.tenant_id = s.tenant_id and c.source_id = s.id
            left join credential_states k
              on k.tenant_id = c.tenant_id and k.source_id = c.source_id and k.version = c.version

@@ -445,6 +445,64 @@ async fn a_file_deletes_what_it_owns_and_nothing_else() {
     );
 }
 
+/// Rules: CONF-6, CONF-13
+#[tokio::test]
+async fn an_object_has_its_part_of_the_export_and_its_owner() {
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    workspace(&ann, "acme").await;
+    let content = format!(
+        "{CRM}resources:\n  - {{uri: 'notes://one', name: note, holds: {{text: A note}}}}\n"
+    );
+    put(&ann, "acme", &file(&content), crm_key()).await;
+    let by_hand = json!({"slug": "own", "name": "Own"});
+    send(&ann, Method::POST, "/workspaces/acme/servers", by_hand).await;
+    let part = async |query: &str| {
+        let path = format!("/workspaces/acme/configuration?{query}");
+        ann.call(Method::GET, &path, None).await
+    };
+    let whole = exported(&ann, "acme").await;
+    let yaml = part("format=yaml&kind=server&key=sales").await;
+    assert_eq!(yaml.status, StatusCode::OK, "{}", yaml.text);
+    assert!(
+        yaml.text.starts_with("servers:\n  - slug: sales\n"),
+        "{}",
+        yaml.text
+    );
+    let object = yaml.text.trim_start_matches("servers:\n");
+    assert!(whole.contains(object), "{whole}\n{object}");
+    let source = fine(&part("kind=source&key=crm").await);
+    let members: Vec<&String> = source.as_object().unwrap().keys().collect();
+    assert_eq!(members, ["sources"], "{source}");
+    assert_eq!(source["sources"].as_array().unwrap().len(), 1, "{source}");
+    assert_eq!(source["sources"][0]["base_url"], "https://api.example/v1");
+    assert!(!source.to_string().contains(SECRET), "{source}");
+
+    // A part is no file: applied by mistake, it would delete the rest.
+    let plan = planned(&ann, "acme", &yaml.text, json!({})).await;
+    assert_eq!(code(&plan), "configuration_invalid", "{}", plan.text);
+    let unknown = part("kind=server&key=gone").await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND, "{}", unknown.text);
+    for (query, field) in [("kind=server", "key"), ("key=sales", "kind")] {
+        let answer = part(query).await;
+        assert_eq!(code(&answer), "object_incomplete", "{}", answer.text);
+        assert_eq!(answer.json()["error"]["field"], field, "{}", answer.text);
+    }
+
+    for noun in ["sources", "prompts", "resources", "servers"] {
+        let path = format!("/workspaces/acme/{noun}");
+        let listed = fine(&ann.call(Method::GET, &path, None).await);
+        for item in listed["items"].as_array().unwrap() {
+            let is_own = item["slug"] == "own";
+            let owner = (!is_own).then_some("acme-prod");
+            assert_eq!(item["managed_by"].as_str(), owner, "{item}");
+            let one = format!("{path}/{}", item["id"].as_str().unwrap());
+            let one = fine(&ann.call(Method::GET, &one, None).await);
+            assert_eq!(one["managed_by"].as_str(), owner, "{one}");
+        }
+    }
+}
+
 /// Rule: CONF-12
 #[tokio::test]
 async fn a_token_needs_the_scopes_of_what_the_file_changes() {
