@@ -201,12 +201,7 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
         arrival.note_tenant(tenant_slug);
         arrival.note_authorised();
     }
-    let headers = Headers::collect(
-        parts
-            .headers
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_bytes())),
-    );
+    let headers = collect_headers(&parts.headers);
     let accepted = Accepted::read(&parts.headers);
     let context = RequestContext {
         state,
@@ -305,6 +300,12 @@ async fn authenticate(
             .challenged(target, error, parts, arrival, now);
     }
     known
+}
+
+/// The head of a request, as the protocol reads it.
+fn collect_headers(head: &HeaderMap) -> Headers<'_> {
+    let pairs = head.iter();
+    Headers::collect(pairs.map(|(name, value)| (name.as_str(), value.as_bytes())))
 }
 
 /// The rate limit of an address without a known token, before any signature check
