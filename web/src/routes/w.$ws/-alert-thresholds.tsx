@@ -41,7 +41,7 @@ export function thresholdText(rule: AlertRule): string | undefined {
   }
 }
 
-/** What a rule over calls counts now, each with a link to the calls behind it. */
+/** The present counts of a rule over calls, each with a link to the calls behind it. */
 export function PresentCounts({ ws, rule }: { ws: string; rule: AlertRule }) {
   const navigate = useNavigate();
   if (rule.name === 'error_rate' && rule.counts.length === 0) {
