@@ -29,6 +29,21 @@ const rule: Schemas['AlertRuleView'] = {
   severity: 'critical',
   enabled: true,
   mail: true,
+  thresholds: [],
+  counts: [],
+};
+const threshold = { value: 0, own: null, minimum: 1, maximum: 100 };
+const rate: Schemas['AlertRuleView'] = {
+  ...rule,
+  name: 'error_rate',
+  title: 'Calls fail',
+  description: 'Many calls of a server fail.',
+  thresholds: [
+    { ...threshold, name: 'percent', value: 8, own: 8, default: 5 },
+    { ...threshold, name: 'minutes', value: 15, default: 15, minimum: 5, maximum: 60 },
+    { ...threshold, name: 'min_calls', value: 50, default: 50, maximum: 1_000_000 },
+  ],
+  counts: [{ name: 'Orders', page: '/calls?server=orders&outcome=error', part: 3, whole: 60 }],
 };
 const patient = { timeout: 20_000 };
 
@@ -82,5 +97,44 @@ test('all alerts are marked as read, and a rule is switched and muted', async ()
   expect(received.filter((one) => one.method === 'PATCH').map((one) => one.body)).toEqual([
     { mail: false },
     { mute_hours: 24 },
+  ]);
+}, 30_000);
+
+test('thresholds are shown with present counts, checked, sent and taken back to defaults', async () => {
+  let refuses = true;
+  const received = serve({
+    'GET /api/v1/me': { body: me },
+    [`GET ${base}/alerts`]: { body: { items: [], unread: 0 } },
+    [`GET ${base}/alert-rules`]: { body: { items: [rate] } },
+    [`PATCH ${base}/alert-rules/error_rate`]: () => {
+      if (!refuses) return { body: { items: [rate] } };
+      refuses = false;
+      const message = 'Choose a number between 5 and 60, or the default.';
+      return { status: 422, body: { error: { code: 'threshold_out_of_range', message, field: 'minutes' } } };
+    },
+  });
+  open('/w/harbour/alerts');
+  const user = userEvent.setup();
+  const link = await screen.findByRole('link', { name: 'Orders: 3 of 60 calls failed (5 %)' }, patient);
+  expect(link.getAttribute('href')).toBe('/w/harbour/calls?server=orders&outcome=error');
+  expect(screen.getByText(/Fires at 8 % failed calls of a server in 15 minutes, from 50 calls/)).toBeTruthy();
+  await user.click(screen.getByRole('button', { name: 'Thresholds: Calls fail' }));
+  const dialog = await screen.findByRole('dialog', {}, patient);
+  const minutes = within(dialog).getByRole('textbox', { name: 'Minutes that count' });
+  await user.clear(minutes);
+  await user.type(minutes, '61');
+  await user.click(within(dialog).getByRole('button', { name: 'Save' }));
+  expect(await within(dialog).findByText('Enter a whole number from 5 to 60.', {}, patient)).toBeTruthy();
+  expect(received.some((one) => one.method === 'PATCH')).toBe(false);
+  await user.clear(minutes);
+  await user.type(minutes, '30');
+  await user.click(within(dialog).getByRole('button', { name: 'Save' }));
+  expect(await within(dialog).findByText(/between 5 and 60, or the default/, {}, patient)).toBeTruthy();
+  await user.click(within(dialog).getByRole('button', { name: 'Use defaults' }));
+  await user.click(within(dialog).getByRole('button', { name: 'Save' }));
+  await waitFor(() => expect(screen.queryByRole('dialog')).toBeNull(), patient);
+  expect(received.filter((one) => one.method === 'PATCH').map((one) => one.body)).toEqual([
+    { percent: 8, minutes: 30, min_calls: null },
+    { percent: null, minutes: null, min_calls: null },
   ]);
 }, 30_000);

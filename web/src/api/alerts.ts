@@ -4,6 +4,7 @@ import { key, useChange } from './nouns';
 
 export type Alert = Schemas['Alert'];
 export type AlertRule = Schemas['AlertRuleView'];
+export type AlertThreshold = Schemas['AlertThreshold'];
 export type AlertRuleChange = Schemas['AlertRuleChange'];
 
 const firstPage = (ws: string, cursor?: string) =>
@@ -33,6 +34,7 @@ export const alertRulesQuery = (ws: string) =>
   queryOptions({
     queryKey: key(ws, 'alerts', 'rules'),
     queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}/alert-rules', { params: { path: { ws } } })),
+    refetchInterval: pause,
   });
 
 export const useReadAlert = (ws: string) =>

@@ -21,6 +21,7 @@ import { cell, LoadMore, Table } from '../../components/table';
 import { toastFailed } from '../../components/toast';
 import { useSession } from '../../session';
 import { formatDateTime } from '../../time';
+import { PresentCounts, Thresholds, thresholdText } from './-alert-thresholds';
 
 export const Route = createFileRoute('/w/$ws/alerts')({
   component: () => (
@@ -161,7 +162,7 @@ function Rules({ ws }: { ws: string }) {
                 <th>On</th>
                 <th>Mail</th>
                 <th>
-                  <span className="visually-hidden">Mute</span>
+                  <span className="visually-hidden">Thresholds and mute</span>
                 </th>
               </>
             }
@@ -169,6 +170,7 @@ function Rules({ ws }: { ws: string }) {
             {items.map((rule) => (
               <RuleRow
                 key={rule.name}
+                ws={ws}
                 rule={rule}
                 change={(next) => change.mutate({ rule: rule.name, ...next }, { onError: toastFailed })}
               />
@@ -186,15 +188,30 @@ const mutes = [
   { hours: 168, label: 'For a week' },
 ];
 
-function RuleRow({ rule, change }: { rule: AlertRule; change: (change: AlertRuleChange) => void }) {
+function RuleRow({
+  ws,
+  rule,
+  change,
+}: {
+  ws: string;
+  rule: AlertRule;
+  change: (change: AlertRuleChange) => void;
+}) {
+  const text = thresholdText(rule);
   return (
     <tr>
       <td data-wide data-grow>
         <span className={cell.main}>{rule.title}</span>
         <div className={cell.sub}>
           {rule.description}
+          {text && ` ${text}`}
           {rule.muted_until && ` Muted until ${formatDateTime(rule.muted_until)}.`}
         </div>
+        {rule.enabled && (
+          <div className={cell.sub}>
+            <PresentCounts ws={ws} rule={rule} />
+          </div>
+        )}
       </td>
       <td data-label="On">
         <Switch
@@ -212,12 +229,13 @@ function RuleRow({ rule, change }: { rule: AlertRule; change: (change: AlertRule
         />
       </td>
       <td data-align="right">
-        {rule.muted_until ? (
-          <Button size="compact-sm" variant="default" onClick={() => change({ mute_hours: null })}>
-            End mute
-          </Button>
-        ) : (
-          <Group justify="flex-end">
+        <Group justify="flex-end" gap="xs">
+          {rule.thresholds.length > 0 && <Thresholds ws={ws} rule={rule} />}
+          {rule.muted_until ? (
+            <Button size="compact-sm" variant="default" onClick={() => change({ mute_hours: null })}>
+              End mute
+            </Button>
+          ) : (
             <Menu
               withInitialFocusPlaceholder={false}
               portalProps={{ target: '#menus' }}
@@ -242,8 +260,8 @@ function RuleRow({ rule, change }: { rule: AlertRule; change: (change: AlertRule
                 ))}
               </Menu.Dropdown>
             </Menu>
-          </Group>
-        )}
+          )}
+        </Group>
       </td>
     </tr>
   );
