@@ -95,7 +95,7 @@ await page.goto(`${base}/w/harbour/prompts/${prompt.id}`);
 await badge.waitFor();
 await lookEverywhere(page, "155-managed-prompt");
 
-// What the badge says: a change made here ends with the next apply.
+// The badge is right: the next apply overwrites a change that was made here.
 const { items } = await ask(page, "GET", `${ws}/servers`);
 await ask(page, "PATCH", `${ws}/servers/${items[0].id}`, { description: "Changed by hand" });
 await page.goto(`${base}/w/harbour/servers/${items[0].id}`);

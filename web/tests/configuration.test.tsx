@@ -106,7 +106,7 @@ test('a workspace without a file says so, and a refused export has its reason', 
   expect(screen.queryByRole('button', { name: 'Download' })).toBeNull();
 });
 
-test('a member is told who may see the file, and nothing is asked for', async () => {
+test('a member reads which roles see the file, and the page does not ask for it', async () => {
   const received = serve(harbour('member'));
   open('/w/harbour/configuration');
   expect(await screen.findByText(/Your role in this workspace is member/, {}, patient)).toBeTruthy();

@@ -70,7 +70,7 @@ interface Published {
   description?: string | null;
   updated_at: string;
   source_name?: string | null;
-  /** Of a resource: where its content is. */
+  /** The place of a resource’s content; prompts have none. */
   body?: string;
   managed_by?: string;
 }
