@@ -66,6 +66,19 @@ test('a viewer sees prompts and cannot switch them', async () => {
   expect(screen.queryByRole('link', { name: 'New prompt' })).toBeNull();
 });
 
+test('a resource that an HTTP source answers is edited here', async () => {
+  serve({
+    'GET /api/v1/me': { body: me },
+    [`GET ${path}/sources`]: { body: { items: [] } },
+    [`GET ${path}/resources/rsc_1`]: {
+      body: { ...resource, body: 'http', text: undefined, source_name: 'Pets', http_path: '/pets/{id}' },
+    },
+  });
+  open('/w/harbour/resources/rsc_1');
+  expect(await screen.findByRole('button', { name: 'Save resource' }, patience)).toBeTruthy();
+  expect(screen.queryByText(/comes from an upstream server/)).toBeNull();
+});
+
 test('what may not be seen and what cannot be loaded are said', async () => {
   serve({
     'GET /api/v1/me': { body: me },

@@ -69,7 +69,13 @@ interface Published {
   description?: string | null;
   updated_at: string;
   source_name?: string | null;
+  /** The place of a resource’s content; prompts have none. */
+  body?: string;
 }
+
+/** The name of the upstream server that has it. A resource of this workspace may name an HTTP source instead. */
+const upstreamOf = ({ body = 'upstream', source_name }: Published) =>
+  body === 'upstream' ? source_name : undefined;
 
 /** The page of a prompt or resource: its editor and its deletion, or where it comes from. */
 export function PublishedPage<Thing extends Published, Definition>({
@@ -96,8 +102,8 @@ export function PublishedPage<Thing extends Published, Definition>({
     >
       <Loaded query={query} lines={8}>
         {(thing) =>
-          thing.source_name ? (
-            <Alert color="sea" title={`From ${thing.source_name}`}>
+          upstreamOf(thing) ? (
+            <Alert color="sea" title={`From ${upstreamOf(thing)}`}>
               This {one} comes from an upstream server and is edited there. {thing.description}
             </Alert>
           ) : (
