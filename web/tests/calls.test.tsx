@@ -48,6 +48,13 @@ const answers = {
   [`GET ${base}/calls/call_1`]: { body: detail },
 };
 
+test('the chip of a person has the name', async () => {
+  const member = { user_id: 'usr_1', email: 'ada@example.org', display_name: 'Ada', role: 'owner' };
+  serve({ ...answers, [`GET ${base}/members`]: { body: { items: [member] } } });
+  open('/w/harbour/calls?user=usr_1');
+  expect(await screen.findByText('user: Ada', {}, patient)).toBeTruthy();
+}, 40_000);
+
 test('what is typed becomes filters, and a fault is named', () => {
   const now = Date.parse('2026-01-02T00:00:00Z');
   expect(readTyped('tool:get_port client:"claude code" outcome:error dur:>1.5s from:1h', now)).toEqual({

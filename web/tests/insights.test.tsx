@@ -167,8 +167,13 @@ test('causes and people lead to their calls, and say what was not read', async (
   });
   expect(screen.getByRole('link', { name: 'Internal error' })).toBeTruthy();
   const ann = await screen.findByRole('link', { name: 'Ann' });
-  expect(addressOf(ann).searchParams.get('user')).toBe('usr_1');
-  expect(addressOf(ann).searchParams.get('from')).toBe('2026-01-01T06:00:00Z');
+  expect(Object.fromEntries(addressOf(ann).searchParams)).toEqual({
+    client: 'Claude',
+    user: 'usr_1',
+    // The period, from where the log was read on.
+    from: '2026-01-01T06:00:00Z',
+    to: '2026-01-02T00:00:00Z',
+  });
   expect(screen.getByText('12.3K')).toBeTruthy();
   expect(screen.getByText('A former member')).toBeTruthy();
   expect(screen.getByText('Service accounts')).toBeTruthy();
@@ -198,6 +203,12 @@ test('numbers lead to the calls behind them, and names narrow the page', async (
   expect(href.searchParams.get('tool')).toBe('get_port');
   expect(href.searchParams.get('from')).toContain('2026-01-01');
   expect(screen.getByText('5.0 %')).toBeTruthy();
+  const answersTile = screen.getByText('Answers', { selector: 'dt' }).parentElement;
+  expect([...(answersTile?.querySelectorAll('dd') ?? [])].map((one) => one.textContent)).toEqual([
+    '1.4 MB',
+    '0 % before: 1.4 MB',
+    'about 350K tokens',
+  ]);
   expect(screen.getAllByText('+100 %').length).toBeGreaterThan(0);
   await user.click(screen.getByRole('link', { name: 'Claude' }));
   await waitFor(() => expect(router.state.location.search).toEqual({ client: 'Claude', period: '24h' }));

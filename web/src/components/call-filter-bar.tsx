@@ -4,15 +4,20 @@ import { type CallFilter, filterNames, readTyped } from '../call-filter';
 import { formatDateTime } from '../time';
 import classes from './call-filter-bar.module.css';
 
-const shown = (name: string, value: string) =>
-  name === 'from' || name === 'to' ? formatDateTime(value) : value;
+function shown(name: string, value: string, people: Map<string, string>): string {
+  if (name === 'from' || name === 'to') return formatDateTime(value);
+  return name === 'user' ? (people.get(value) ?? value) : value;
+}
 
 /** A line for filters, and one chip for each that holds. */
 export function CallFilterBar({
   filter,
+  people,
   onChange,
 }: {
   filter: CallFilter;
+  /** Names of people by id: a link from insights narrows to an id. */
+  people: Map<string, string>;
   onChange: (next: CallFilter) => void;
 }) {
   const [typed, setTyped] = useState('');
@@ -65,7 +70,7 @@ export function CallFilterBar({
                 'aria-hidden': false,
               }}
             >
-              {name}: {shown(name, value)}
+              {name}: {shown(name, value, people)}
             </Pill>
           ))}
           <Button variant="subtle" size="compact-xs" onClick={() => onChange({})}>

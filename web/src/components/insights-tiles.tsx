@@ -33,18 +33,25 @@ export function InsightsTiles({ insights: { total, before } }: { insights: Insig
       name: 'Answers',
       value: formatBytes(total.bytes_out),
       was: formatBytes(before.bytes_out),
-      change: `about ${formatTokens(total.tokens_out)} tokens`,
+      change: changeOf(total.bytes_out, before.bytes_out),
+      note: `about ${formatTokens(total.tokens_out)} tokens`,
     },
   ];
   return (
     <dl className={classes.tiles}>
-      {tiles.map(({ name, value, was, change }) => (
+      {tiles.map(({ name, value, was, change, note }) => (
         <div key={name} className={classes.tile}>
           <dt>{name}</dt>
           <dd className={classes.value}>{value}</dd>
           <dd className={classes.before}>
-            {change && <strong>{change} </strong>}before: {was}
+            {change && (
+              <>
+                <strong>{change}</strong>{' '}
+              </>
+            )}
+            <span>before: {was}</span>
           </dd>
+          {note && <dd className={classes.before}>{note}</dd>}
         </div>
       ))}
     </dl>

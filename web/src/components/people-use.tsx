@@ -13,11 +13,17 @@ const kinds: Record<string, string> = {
   console: 'Try page',
 };
 
+/** The time that was summed. */
+interface Span {
+  from: string;
+  to: string;
+}
+
 /** The filter of the calls of a person. */
 function behindPerson(
   user: string,
   { tool, server, client, outcome }: InsightsFilter,
-  from: string,
+  { from, to }: Span,
 ): CallFilter {
   return {
     ...(tool && { tool }),
@@ -26,6 +32,7 @@ function behindPerson(
     user,
     ...(outcome && { outcome }),
     from,
+    to,
   };
 }
 
@@ -35,20 +42,20 @@ export function CallsByPerson({
   ws,
   filter,
   from,
+  to,
 }: {
   people: UseQueryResult<PeopleUse>;
   ws: string;
   filter: InsightsFilter;
-  from: string;
-}) {
+} & Span) {
   const since = people.data?.since;
-  const note = since
+  const read = since
     ? `Calls since ${formatDateTime(since)}: the log has too many older ones.`
     : 'From the log of calls, which has 30 days.';
   return (
-    <Panel title="People" note={note} flush>
+    <Panel title="People" note={`${read} A name opens the calls of this person.`} flush>
       <Loaded query={people} lines={4}>
-        {({ items }) => <People items={items} ws={ws} filter={filter} from={since ?? from} />}
+        {({ items }) => <People items={items} ws={ws} filter={filter} span={{ from: since ?? from, to }} />}
       </Loaded>
     </Panel>
   );
@@ -58,12 +65,12 @@ function People({
   items,
   ws,
   filter,
-  from,
+  span,
 }: {
   items: PersonUse[];
   ws: string;
   filter: InsightsFilter;
-  from: string;
+  span: Span;
 }) {
   const { shown, more } = useShown(items);
   const nameOf = (person: PersonUse) =>
@@ -92,7 +99,7 @@ function People({
                   className={cell.main}
                   to="/w/$ws/calls"
                   params={{ ws }}
-                  search={behindPerson(person.user_id, filter, from)}
+                  search={behindPerson(person.user_id, filter, span)}
                 >
                   {nameOf(person)}
                 </Link>

@@ -116,7 +116,7 @@ function Shown({ insights, period, filter }: { insights: Insights; period: Perio
       <InsightsTable {...common} title="Servers" dimension="server" rows={insights.servers} />
       <InsightsTable {...common} title="Clients" dimension="client" rows={insights.clients} />
       <InsightsTable {...common} title="Outcomes" dimension="outcome" rows={insights.outcomes} />
-      <People ws={workspace.slug} period={period} filter={filter} from={insights.from} />
+      <People ws={workspace.slug} period={period} filter={filter} from={insights.from} to={insights.to} />
     </>
   );
 }
@@ -132,7 +132,7 @@ function Errors({ ws, period, filter }: Asked) {
   return <ErrorsByCause causes={causes} ws={ws} client={filter.client} />;
 }
 
-function People({ ws, period, filter, from }: Asked & { from: string }) {
+function People({ ws, period, filter, from, to }: Asked & { from: string; to: string }) {
   const people = useQuery(peopleUseQuery(ws, period, filter));
-  return <CallsByPerson people={people} ws={ws} filter={filter} from={from} />;
+  return <CallsByPerson people={people} ws={ws} filter={filter} from={from} to={to} />;
 }

@@ -1,10 +1,10 @@
 import { Button, Menu, Switch } from '@mantine/core';
 import { IconActivity, IconDownload } from '@tabler/icons-react';
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { createFileRoute } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { callsQuery } from '../../../api/calls';
-import type { CallLog } from '../../../api/workspaces';
+import { type CallLog, membersQuery } from '../../../api/workspaces';
 import { asSearch, type CallFilter, readFilter } from '../../../call-filter';
 import { CallFilterBar } from '../../../components/call-filter-bar';
 import { CallsTable } from '../../../components/calls';
@@ -54,6 +54,12 @@ function merged(live: CallLog[], listed: CallLog[]): CallLog[] {
   return [...known.values()].sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
 }
 
+/** Names of the members by id, if a filter has an id. */
+function usePeople(ws: string, user: string | undefined): Map<string, string> {
+  const members = useQuery({ ...membersQuery(ws), enabled: user?.startsWith('usr_') ?? false });
+  return new Map(members.data?.items.map((one) => [one.user_id, one.display_name || one.email]));
+}
+
 function CallsPage() {
   const { workspace } = useSession();
   const filter: CallFilter = Route.useSearch();
@@ -66,6 +72,7 @@ function CallsPage() {
     toastFailed(new Error('The live view was refused. Close other live views, then switch it on again.'));
   };
   const fresh = useLive(`${base}/live?${asSearch(filter)}`, live, () => void calls.refetch(), refused);
+  const people = usePeople(workspace.slug, filter.user);
   const filtered = Object.keys(filter).length > 0;
   const change = (next: CallFilter) => void navigate({ search: next, replace: true, resetScroll: false });
   return (
@@ -100,7 +107,7 @@ function CallsPage() {
     >
       <Panel flush>
         <TableBar>
-          <CallFilterBar filter={filter} onChange={change} />
+          <CallFilterBar filter={filter} people={people} onChange={change} />
           <Switch
             label="Live"
             description="New calls as they end."
