@@ -319,6 +319,12 @@ async fn access_tokens_are_made_used_and_revoked() -> Result<()> {
     with_own_data("access_tokens.mjs").await
 }
 
+/// Rule: CONF-6, CONF-13.
+#[tokio::test]
+async fn configuration_is_shown_applied_and_owned() -> Result<()> {
+    with_own_data("configuration.mjs").await
+}
+
 /// Rule: METER-10.
 #[tokio::test]
 async fn calls_are_filtered_followed_and_shown() -> Result<()> {

@@ -14,6 +14,7 @@ const pages = [
   ['playground', 'Use'],
   ['attach', 'Use'],
   ['api', 'Use'],
+  ['configuration-as-code', 'Use'],
   ['webhooks', 'Use'],
   ['events', 'Use'],
   ['bridge', 'Use'],

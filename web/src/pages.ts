@@ -6,6 +6,7 @@ import {
   IconBuilding,
   IconChartBar,
   IconCompass,
+  IconFileCode,
   IconFileImport,
   IconFileText,
   IconGauge,
@@ -52,6 +53,13 @@ export const pages = [
   { to: '/w/$ws/alerts', label: 'Alerts', icon: IconBell, group: 'Workspace', needs: 'administer' },
   { to: '/w/$ws/webhooks', label: 'Webhooks', icon: IconWebhook, group: 'Workspace', needs: 'administer' },
   { to: '/w/$ws/audit', label: 'Audit log', icon: IconHistory, group: 'Workspace', needs: 'administer' },
+  {
+    to: '/w/$ws/configuration',
+    label: 'Configuration',
+    icon: IconFileCode,
+    group: 'Workspace',
+    needs: 'edit_registry',
+  },
   { to: '/w/$ws/trash', label: 'Trash', icon: IconTrash, group: 'Workspace' },
   { to: '/w/$ws/settings', label: 'Settings', icon: IconSettings, group: 'Workspace' },
 ] as const satisfies readonly { to: string; label: string; icon: unknown; group?: string; needs?: Action }[];

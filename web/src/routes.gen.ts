@@ -21,6 +21,7 @@ import { Route as WWsIndexRouteImport } from './routes/w.$ws/index';
 import { Route as WWsAlertsRouteImport } from './routes/w.$ws/alerts';
 import { Route as WWsAppsRouteImport } from './routes/w.$ws/apps';
 import { Route as WWsAuditRouteImport } from './routes/w.$ws/audit';
+import { Route as WWsConfigurationRouteImport } from './routes/w.$ws/configuration';
 import { Route as WWsConnectsRouteImport } from './routes/w.$ws/connects';
 import { Route as WWsInsightsRouteImport } from './routes/w.$ws/insights';
 import { Route as WWsLimitsRouteImport } from './routes/w.$ws/limits';
@@ -116,6 +117,11 @@ const WWsAppsRoute = WWsAppsRouteImport.update({
 const WWsAuditRoute = WWsAuditRouteImport.update({
   id: '/audit',
   path: '/audit',
+  getParentRoute: () => WWsRouteRoute,
+} as any);
+const WWsConfigurationRoute = WWsConfigurationRouteImport.update({
+  id: '/configuration',
+  path: '/configuration',
   getParentRoute: () => WWsRouteRoute,
 } as any);
 const WWsConnectsRoute = WWsConnectsRouteImport.update({
@@ -311,6 +317,7 @@ export interface FileRoutesByFullPath {
   '/w/$ws/alerts': typeof WWsAlertsRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
+  '/w/$ws/configuration': typeof WWsConfigurationRoute;
   '/w/$ws/connects': typeof WWsConnectsRoute;
   '/w/$ws/insights': typeof WWsInsightsRoute;
   '/w/$ws/limits': typeof WWsLimitsRoute;
@@ -359,6 +366,7 @@ export interface FileRoutesByTo {
   '/w/$ws/alerts': typeof WWsAlertsRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
+  '/w/$ws/configuration': typeof WWsConfigurationRoute;
   '/w/$ws/connects': typeof WWsConnectsRoute;
   '/w/$ws/insights': typeof WWsInsightsRoute;
   '/w/$ws/limits': typeof WWsLimitsRoute;
@@ -410,6 +418,7 @@ export interface FileRoutesById {
   '/w/$ws/alerts': typeof WWsAlertsRoute;
   '/w/$ws/apps': typeof WWsAppsRoute;
   '/w/$ws/audit': typeof WWsAuditRoute;
+  '/w/$ws/configuration': typeof WWsConfigurationRoute;
   '/w/$ws/connects': typeof WWsConnectsRoute;
   '/w/$ws/insights': typeof WWsInsightsRoute;
   '/w/$ws/limits': typeof WWsLimitsRoute;
@@ -462,6 +471,7 @@ export interface FileRouteTypes {
     | '/w/$ws/alerts'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
+    | '/w/$ws/configuration'
     | '/w/$ws/connects'
     | '/w/$ws/insights'
     | '/w/$ws/limits'
@@ -510,6 +520,7 @@ export interface FileRouteTypes {
     | '/w/$ws/alerts'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
+    | '/w/$ws/configuration'
     | '/w/$ws/connects'
     | '/w/$ws/insights'
     | '/w/$ws/limits'
@@ -560,6 +571,7 @@ export interface FileRouteTypes {
     | '/w/$ws/alerts'
     | '/w/$ws/apps'
     | '/w/$ws/audit'
+    | '/w/$ws/configuration'
     | '/w/$ws/connects'
     | '/w/$ws/insights'
     | '/w/$ws/limits'
@@ -691,6 +703,13 @@ declare module '@tanstack/react-router' {
       path: '/audit';
       fullPath: '/w/$ws/audit';
       preLoaderRoute: typeof WWsAuditRouteImport;
+      parentRoute: typeof WWsRouteRoute;
+    };
+    '/w/$ws/configuration': {
+      id: '/w/$ws/configuration';
+      path: '/configuration';
+      fullPath: '/w/$ws/configuration';
+      preLoaderRoute: typeof WWsConfigurationRouteImport;
       parentRoute: typeof WWsRouteRoute;
     };
     '/w/$ws/connects': {
@@ -968,6 +987,7 @@ interface WWsRouteRouteChildren {
   WWsAlertsRoute: typeof WWsAlertsRoute;
   WWsAppsRoute: typeof WWsAppsRoute;
   WWsAuditRoute: typeof WWsAuditRoute;
+  WWsConfigurationRoute: typeof WWsConfigurationRoute;
   WWsConnectsRoute: typeof WWsConnectsRoute;
   WWsInsightsRoute: typeof WWsInsightsRoute;
   WWsLimitsRoute: typeof WWsLimitsRoute;
@@ -1011,6 +1031,7 @@ const WWsRouteRouteChildren: WWsRouteRouteChildren = {
   WWsAlertsRoute: WWsAlertsRoute,
   WWsAppsRoute: WWsAppsRoute,
   WWsAuditRoute: WWsAuditRoute,
+  WWsConfigurationRoute: WWsConfigurationRoute,
   WWsConnectsRoute: WWsConnectsRoute,
   WWsInsightsRoute: WWsInsightsRoute,
   WWsLimitsRoute: WWsLimitsRoute,

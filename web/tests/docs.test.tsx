@@ -45,7 +45,7 @@ test('the pictures of the docs are files of the build, with words and a size', a
     expect(attributes).toMatch(/^src="[^"]+\.png[^"]*" alt="[^"]{10,}" width="\d+" height="\d+"/);
   }
   const illustrated = [...new Set(pictures.map(({ slug }) => slug))];
-  expect(illustrated.sort()).toEqual(['api', 'console', 'playground', 'webhooks']);
+  expect(illustrated.sort()).toEqual(['api', 'configuration-as-code', 'console', 'playground', 'webhooks']);
 });
 
 test('every help link of the console leads to a page and a heading of it', () => {

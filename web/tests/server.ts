@@ -4,28 +4,36 @@ import type { Schemas } from '../src/api/http';
 export interface Received {
   method: string;
   path: string;
+  /** The query with its `?`; empty if there is none. */
+  search: string;
   contentType: string | null;
   body: unknown;
 }
 
-type Answer = { status?: number; body?: unknown };
+/** `text` instead of `body`: what is no JSON. */
+type Answer = { status?: number; body?: unknown; text?: string };
 type Answers = Record<string, Answer | ((request: Received) => Answer | Promise<Answer>)>;
 
 /** Stands in for the network: answers by "METHOD /path", and keeps what was received. An unknown address is a fault of the test. */
 export function serve(answers: Answers): Received[] {
   const received: Received[] = [];
   vi.stubGlobal('fetch', async (request: Request) => {
-    const text = await request.text();
+    const sent = await request.text();
+    const url = new URL(request.url);
     const one: Received = {
       method: request.method,
-      path: new URL(request.url).pathname,
+      path: url.pathname,
+      search: url.search,
       contentType: request.headers.get('content-type'),
-      body: text === '' ? undefined : JSON.parse(text),
+      body: sent === '' ? undefined : JSON.parse(sent),
     };
     received.push(one);
     const answer = answers[`${one.method} ${one.path}`];
     if (!answer) throw new Error(`The test has no answer for ${one.method} ${one.path}`);
-    const { status = 200, body } = typeof answer === 'function' ? await answer(one) : answer;
+    const { status = 200, body, text } = typeof answer === 'function' ? await answer(one) : answer;
+    if (text !== undefined) {
+      return new Response(text, { status, headers: { 'content-type': 'application/yaml' } });
+    }
     return new Response(body === undefined ? null : JSON.stringify(body), {
       status,
       headers: { 'content-type': 'application/json' },

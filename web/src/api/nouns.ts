@@ -1,6 +1,15 @@
 import { type QueryClient, useMutation, useQueryClient } from '@tanstack/react-query';
 
-const publishes = ['servers', 'tools', 'prompts', 'resources', 'overview', 'trash', 'audit'] as const;
+const publishes = [
+  'servers',
+  'tools',
+  'prompts',
+  'resources',
+  'overview',
+  'configuration',
+  'trash',
+  'audit',
+] as const;
 const people = ['members', 'invitations', 'apps', 'audit'] as const;
 const credentials = ['api-keys', 'service-accounts', 'audit'] as const;
 const clients = ['clients', 'registered-clients', 'apps', 'audit'] as const;
@@ -20,15 +29,16 @@ export const shownIn = {
   calls: [],
   captures: ['captures', 'audit'],
   clients,
+  configuration: [],
   connects: [],
   insights: [],
   invitations: people,
   limits: ['audit'],
   members: people,
   overview: [],
-  prompts: ['prompts', 'servers', 'trash', 'audit'],
+  prompts: ['prompts', 'servers', 'configuration', 'trash', 'audit'],
   'registered-clients': clients,
-  resources: ['resources', 'servers', 'trash', 'audit'],
+  resources: ['resources', 'servers', 'configuration', 'trash', 'audit'],
   'saved-calls': ['saved-calls', 'audit'],
   search: [],
   sessions: ['sessions', 'audit'],
@@ -38,7 +48,7 @@ export const shownIn = {
   'service-accounts': credentials,
   'single-sign-on': ['single-sign-on', 'audit'],
   sources: [...publishes, 'sources'],
-  tools: ['tools', 'sources', 'servers', 'overview', 'audit'],
+  tools: ['tools', 'sources', 'servers', 'overview', 'configuration', 'audit'],
   trash: [],
   webhooks: ['webhooks', 'audit'],
   workspace: ['workspace', 'audit'],

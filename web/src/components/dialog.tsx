@@ -10,16 +10,25 @@ export function Dialog({
   opened,
   onClose,
   kept,
+  wide,
   children,
 }: {
   title: string;
   opened: boolean;
   onClose: () => void;
   kept?: boolean;
+  /** For text that is read in lines. */
+  wide?: boolean;
   children: ReactNode;
 }) {
   return (
-    <Modal.Root opened={opened} onClose={onClose} closeOnEscape={!kept} closeOnClickOutside={!kept}>
+    <Modal.Root
+      opened={opened}
+      onClose={onClose}
+      size={wide ? 'xl' : 'md'}
+      closeOnEscape={!kept}
+      closeOnClickOutside={!kept}
+    >
       <Modal.Overlay />
       <Modal.Content data-scroll-lock>
         {/* Without the library's header, which would be a second banner of the document. */}

@@ -4,6 +4,7 @@ import { useNavigate } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { useMay, useSession } from '../session';
 import { DeletePanel } from './delete-panel';
+import { ManagedBy } from './managed-by';
 import { Loaded, Page } from './page';
 import { type PublishedKind, published } from './published';
 import { Restricted } from './restricted';
@@ -71,6 +72,7 @@ interface Published {
   source_name?: string | null;
   /** The place of a resource’s content; prompts have none. */
   body?: string;
+  managed_by?: string;
 }
 
 /** The name of the upstream server that has it. A resource of this workspace may name an HTTP source instead. */
@@ -83,12 +85,15 @@ export function PublishedPage<Thing extends Published, Definition>({
   query,
   rewrite,
   remove,
+  actions,
   children,
 }: {
   kind: PublishedKind;
   query: UseQueryResult<Thing>;
   rewrite: Change<Definition>;
   remove: Change<string>;
+  /** Actions of one that is written here. */
+  actions: (thing: Thing) => ReactNode;
   children: (thing: Thing, editor: EditorProps<Definition>) => ReactNode;
 }) {
   const edits = useMay('edit_registry');
@@ -98,7 +103,9 @@ export function PublishedPage<Thing extends Published, Definition>({
     <Page
       title={query.data?.name ?? (one === 'prompt' ? 'Prompt' : 'Resource')}
       back={back}
+      beside={<ManagedBy owner={query.data?.managed_by} />}
       lede={query.data?.title}
+      actions={query.data && !upstreamOf(query.data) && actions(query.data)}
     >
       <Loaded query={query} lines={8}>
         {(thing) =>

@@ -4,6 +4,7 @@ import { promptQuery, useDeletePrompt, useRewritePrompt } from '../../../api/pro
 import { PromptEditor } from '../../../components/prompt-editor';
 import { PublishedPage } from '../../../components/published-page';
 import { useSession } from '../../../session';
+import { ShowAsYaml } from '../-show-as-yaml';
 
 export const Route = createFileRoute('/w/$ws/prompts/$id')({
   component: PromptPage,
@@ -18,6 +19,7 @@ function PromptPage() {
       query={useQuery(promptQuery(workspace.slug, id))}
       rewrite={useRewritePrompt(workspace.slug, id)}
       remove={useDeletePrompt(workspace.slug)}
+      actions={(prompt) => <ShowAsYaml kind="prompt" of={prompt.name} />}
     >
       {(prompt, editor) => <PromptEditor initial={prompt} {...editor} />}
     </PublishedPage>

@@ -5,6 +5,7 @@ import { sourcesQuery } from '../../../api/sources';
 import { PublishedPage } from '../../../components/published-page';
 import { ResourceEditor } from '../../../components/resource-editor';
 import { useSession } from '../../../session';
+import { ShowAsYaml } from '../-show-as-yaml';
 
 export const Route = createFileRoute('/w/$ws/resources/$id')({
   component: ResourcePage,
@@ -20,6 +21,7 @@ function ResourcePage() {
       query={useQuery(resourceQuery(workspace.slug, id))}
       rewrite={useRewriteResource(workspace.slug, id)}
       remove={useDeleteResource(workspace.slug)}
+      actions={(resource) => <ShowAsYaml kind="resource" of={resource.uri} />}
     >
       {(resource, editor) => <ResourceEditor initial={resource} sources={sources} {...editor} />}
     </PublishedPage>

@@ -17,11 +17,13 @@ import { ClientWarnings } from '../../../../components/client-warnings';
 import { ConnectionGuide, ServerUrl } from '../../../../components/connection';
 import { RefusedCredentials, SourceCredentialStatus } from '../../../../components/credential-state';
 import { LinkButton, TextLink } from '../../../../components/link-button';
+import { ManagedBy } from '../../../../components/managed-by';
 import { Empty, Loaded, Page, Panel } from '../../../../components/page';
 import { LoadMore } from '../../../../components/table';
 import { toastDone, toastFailed, toastUndo } from '../../../../components/toast';
 import { text } from '../../../../search';
 import { useMay, useSession } from '../../../../session';
+import { ShowAsYaml } from '../../-show-as-yaml';
 import { ServerPrompts, ServerResources } from './-offers';
 import { ServerSettings } from './-settings';
 import { ServerTools } from './-tools';
@@ -80,12 +82,14 @@ function ServerView({ server }: { server: ServerDetail }) {
       back={{ label: 'Servers', to: '/w/$ws/servers', params: { ws } }}
       beside={
         <>
-          <ServerStatus status={server.status} /> {server.workspace_url && <Tag>Default server</Tag>}
+          <ServerStatus status={server.status} /> {server.workspace_url && <Tag>Default server</Tag>}{' '}
+          <ManagedBy owner={server.managed_by} />
         </>
       }
       lede={server.description}
       actions={
         <>
+          <ShowAsYaml kind="server" of={server.slug} />
           <LinkButton
             to="/w/$ws/servers/$id/playground"
             params={{ ws, id: server.id }}

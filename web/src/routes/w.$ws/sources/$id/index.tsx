@@ -28,12 +28,14 @@ import {
 } from '../../../../components/credential-state';
 import { DeletePanel } from '../../../../components/delete-panel';
 import { LinkButton } from '../../../../components/link-button';
+import { ManagedBy } from '../../../../components/managed-by';
 import { Facts, Loaded, Page, Panel } from '../../../../components/page';
 import { SourceSettingsForm } from '../../../../components/source-settings';
 import { toastDone, toastFailed, toastUndo } from '../../../../components/toast';
 import { ToolList } from '../../../../components/tool-list';
 import { narrowed, text } from '../../../../search';
 import { useMay, useSession } from '../../../../session';
+import { ShowAsYaml } from '../../-show-as-yaml';
 import { NewApiSignIn } from './-api-sign-in';
 import { AttachmentPanel } from './-attachment';
 import { SignInPanel } from './-sign-in';
@@ -77,32 +79,37 @@ function SourceView({ source }: { source: Source }) {
       beside={
         <>
           <Tag>{attached ? 'Attached server' : kindName(source.kind)}</Tag>{' '}
-          {(!attached || source.credential) && <SourceCredentialStatus source={source} />}
+          {(!attached || source.credential) && <SourceCredentialStatus source={source} />}{' '}
+          <ManagedBy owner={source.managed_by} />
         </>
       }
       lede={attached ? 'Offered by a program on a private machine.' : <code>{source.base_url}</code>}
       actions={
-        edits &&
-        (source.kind === 'openapi' ? (
-          <LinkButton
-            to="/w/$ws/sources/$id/reimport"
-            params={params}
-            variant="default"
-            leftSection={<IconRefresh size={17} aria-hidden />}
-          >
-            Import again
-          </LinkButton>
-        ) : source.kind === 'mcp' ? (
-          <LookNow id={source.id} />
-        ) : (
-          <LinkButton
-            to="/w/$ws/sources/$id/tools/new"
-            params={params}
-            leftSection={<IconPlus size={17} aria-hidden />}
-          >
-            Add a tool
-          </LinkButton>
-        ))
+        edits && (
+          <>
+            <ShowAsYaml kind="source" of={source.name} />
+            {source.kind === 'openapi' ? (
+              <LinkButton
+                to="/w/$ws/sources/$id/reimport"
+                params={params}
+                variant="default"
+                leftSection={<IconRefresh size={17} aria-hidden />}
+              >
+                Import again
+              </LinkButton>
+            ) : source.kind === 'mcp' ? (
+              <LookNow id={source.id} />
+            ) : (
+              <LinkButton
+                to="/w/$ws/sources/$id/tools/new"
+                params={params}
+                leftSection={<IconPlus size={17} aria-hidden />}
+              >
+                Add a tool
+              </LinkButton>
+            )}
+          </>
+        )
       }
     >
       {!source.credential && !source.sign_in && source.security.length > 0 && tab !== 'credential' && (
