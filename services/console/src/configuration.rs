@@ -190,10 +190,6 @@ impl ConfigurationQuery {
     }
 }
 
-fn yaml_answer(text: String) -> Response {
-    ([(header::CONTENT_TYPE, "application/yaml")], text).into_response()
-}
-
 /// The workspace as a file, in canonical form, or the part of it that is one object. Secrets are
 /// references to the workspace. For developers: it has documents and files.
 #[utoipa::path(get, path = "/workspaces/{ws}/configuration", tag = "configuration",
@@ -206,25 +202,53 @@ pub(crate) async fn export_configuration(
     headers: HeaderMap,
     QueryParameters(query): QueryParameters<ConfigurationQuery>,
 ) -> Result<Response, ConsoleError> {
+    let file = exported(&state, &workspace, &query).await?;
+    if query.is_yaml(&headers) {
+        return Ok(([(header::CONTENT_TYPE, "application/yaml")], file.yaml).into_response());
+    }
+    Ok(Json(file.contents).into_response())
+}
+
+/// A workspace as a file, or one of its objects, in both forms.
+pub(crate) struct ExportedFile {
+    pub(crate) contents: ExportedContents,
+    /// A whole file has the line that names the schema to editors.
+    pub(crate) yaml: String,
+}
+
+/// What is exported.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum ExportedContents {
+    /// The whole workspace.
+    Whole(Bundle),
+    /// The part of the file that is one object.
+    Part(Value),
+}
+
+/// Exports the workspace, or one of its objects.
+pub(crate) async fn exported(
+    state: &AuthState,
+    workspace: &Workspace,
+    query: &ConfigurationQuery,
+) -> Result<ExportedFile, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
     let object = query.object()?;
-    let is_yaml = query.is_yaml(&headers);
     let mut tx = state.store.tenant(workspace.id).await?;
-    let current = current::read(&state, &mut tx, Contents::Whole).await?;
+    let current = current::read(state, &mut tx, Contents::Whole).await?;
     drop(tx);
     let unwritable = |error| ConsoleError::internal("configuration", error);
     if let Some(key) = object {
         let found = objects(&current.bundle).remove(&key);
         let found = found.ok_or_else(|| ConsoleError::not_found("this object"))?;
         let part = json!({ (key.0.section()): [found] });
-        return if is_yaml {
-            Ok(yaml_answer(yaml(&part).map_err(unwritable)?))
-        } else {
-            Ok(Json(part).into_response())
-        };
+        return Ok(ExportedFile {
+            yaml: yaml(&part).map_err(unwritable)?,
+            contents: ExportedContents::Part(part),
+        });
     }
     let own = || current.main_owner().unwrap_or(workspace.slug.as_str());
-    let name = query.name.unwrap_or_else(|| own().to_owned());
+    let name = query.name.clone().unwrap_or_else(|| own().to_owned());
     let bundle = Bundle {
         name,
         ..current.bundle
@@ -238,12 +262,11 @@ pub(crate) async fn export_configuration(
     }
     // A wrong name, and what no reader could read again, is refused here and not at the next plan.
     prepared::parsed(&text)?;
-    if is_yaml {
-        let schema = state.site.url(SCHEMA_PATH);
-        let text = format!("# yaml-language-server: $schema={schema}\n{text}");
-        return Ok(yaml_answer(text));
-    }
-    Ok(Json(bundle).into_response())
+    let schema = state.site.url(SCHEMA_PATH);
+    Ok(ExportedFile {
+        yaml: format!("# yaml-language-server: $schema={schema}\n{text}"),
+        contents: ExportedContents::Whole(bundle),
+    })
 }
 
 /// A file to be planned.
