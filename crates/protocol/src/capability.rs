@@ -14,12 +14,15 @@ use crate::revision::{Revision, Tasks};
     reason = "capability flags are independent yes or no answers on the wire"
 )]
 pub struct ServerCapabilities {
-    /// Tools are served, and changes of the list announced.
+    /// Tools are served.
     pub tools: bool,
-    /// Resources are served, changes of the list announced, subscriptions taken.
+    /// Resources are served.
     pub resources: bool,
-    /// Prompts are served, and changes of the list announced.
+    /// Prompts are served.
     pub prompts: bool,
+    /// Changes of the lists are announced, and subscriptions of resources taken. A server without
+    /// streams cannot.
+    pub announcements: bool,
     /// Log messages are sent.
     pub logging: bool,
     /// `completion/complete` is answered.
@@ -37,6 +40,7 @@ impl ServerCapabilities {
             tools: true,
             resources: true,
             prompts: true,
+            announcements: true,
             logging: true,
             completions: true,
             core_tasks: true,
@@ -48,14 +52,23 @@ impl ServerCapabilities {
     pub fn write(&self, revision: Revision, out: &mut Vec<u8>) {
         let facts = revision.facts();
         let mut object = Object::begin(out);
+        let list: &[u8] = if self.announcements {
+            br#"{"listChanged":true}"#
+        } else {
+            b"{}"
+        };
         if self.tools {
-            object.raw("tools", br#"{"listChanged":true}"#);
+            object.raw("tools", list);
         }
         if self.resources {
-            object.raw("resources", br#"{"subscribe":true,"listChanged":true}"#);
+            let subscribed: &[u8] = br#"{"subscribe":true,"listChanged":true}"#;
+            object.raw(
+                "resources",
+                if self.announcements { subscribed } else { list },
+            );
         }
         if self.prompts {
-            object.raw("prompts", br#"{"listChanged":true}"#);
+            object.raw("prompts", list);
         }
         if self.logging {
             object.raw("logging", b"{}");

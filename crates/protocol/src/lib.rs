@@ -25,6 +25,7 @@
 //!
 //! 1. [`jsonrpc::Body::parse`]: JSON, envelope, duplicates, depth. `params` stay text.
 //! 2. [`negotiate::admit`]: body × headers → era, or the exact [`error::Refusal`] with HTTP status.
+//!    A server without sessions uses [`negotiate::standalone::admit`] and is done with it.
 //! 3. Legacy: find the session, then [`negotiate::check_session_version`]
 //!    and [`negotiate::check_session_headers`]; a batch goes through [`negotiate::open_batch`].
 //!    Modern: all of that has happened.
@@ -54,6 +55,7 @@ pub mod input_required;
 mod json;
 pub mod jsonrpc;
 pub mod logging;
+pub mod media;
 pub mod meta;
 mod meta_key;
 pub mod method;

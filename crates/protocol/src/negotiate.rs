@@ -2,7 +2,10 @@
 //! MCP-T-46, MCP-L-9).
 //!
 //! Pure: what needs the session record (does it live, which revision was negotiated) comes after,
-//! see [`check_session_version`] and [`open_batch`].
+//! see [`check_session_version`] and [`open_batch`]. A server without sessions uses
+//! [`standalone`].
+
+pub mod standalone;
 
 use crate::error::{ErrorKind, Refusal};
 use crate::header::{self, Dialect, Field, Headers, Mirroring};
@@ -125,6 +128,21 @@ pub fn check_session_headers(
 }
 
 fn single(message: Message, headers: &Headers<'_>) -> Result<Admitted, Refusal> {
+    match by_era(message, headers)? {
+        ByEra::Modern(admitted) => Ok(admitted),
+        ByEra::Legacy(message) => legacy(message, headers),
+    }
+}
+
+/// A message by its era.
+enum ByEra {
+    /// Admitted: a request or a notification.
+    Modern(Admitted),
+    /// Admitted by the rules of sessions, or by those of a server without them.
+    Legacy(Message),
+}
+
+fn by_era(message: Message, headers: &Headers<'_>) -> Result<ByEra, Refusal> {
     let id = message.request_id().cloned();
     let id = id.as_ref();
     let key = message.params().and_then(Params::version);
@@ -147,15 +165,17 @@ fn single(message: Message, headers: &Headers<'_>) -> Result<Admitted, Refusal> 
             );
             return Err(refuse(&kind, Revision::V2026_07_28, id));
         }
-        return legacy(message, headers);
+        return Ok(ByEra::Legacy(message));
     }
     match (message, key) {
-        (Message::Request(request), Some(version)) => modern_request(request, &version, headers),
+        (Message::Request(request), Some(version)) => {
+            modern_request(request, &version, headers).map(ByEra::Modern)
+        }
         (Message::Notification(notification), Some(version)) => {
-            modern_notification(notification, Some(&version), headers)
+            modern_notification(notification, Some(&version), headers).map(ByEra::Modern)
         }
         (Message::Notification(notification), None) if named_modern => {
-            modern_notification(notification, None, headers)
+            modern_notification(notification, None, headers).map(ByEra::Modern)
         }
         (Message::Request(request), None) if named_modern => {
             let kind = if Method::from_name(&request.method) == Some(Method::Initialize) {
@@ -169,7 +189,7 @@ fn single(message: Message, headers: &Headers<'_>) -> Result<Admitted, Refusal> 
             };
             Err(refuse(&kind, Revision::V2026_07_28, id))
         }
-        (message, _) => legacy(message, headers),
+        (message, _) => Ok(ByEra::Legacy(message)),
     }
 }
 

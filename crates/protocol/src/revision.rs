@@ -266,6 +266,8 @@ impl Revision {
     ];
     /// Answer of `initialize` to a version that is not served (MCP-L-2).
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
+    /// Revision of a request without a session and without `MCP-Protocol-Version` (MCP-T-47).
+    pub(crate) const UNNAMED: Self = Self::V2025_03_26;
     /// Revision whose error table applies before a revision is known: the codes used there are the
     /// same in all.
     pub(crate) const FALLBACK: Self = Self::V2025_11_25;

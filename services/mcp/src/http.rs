@@ -43,6 +43,7 @@ use portolan_net::{
 use portolan_protocol::{
     header::Headers,
     jsonrpc::{Body as RpcBody, MAX_BODY_BYTES},
+    media::Accepted,
     method::Method,
     negotiate::{self, Admitted},
     revision::{Era, Revision},
@@ -58,7 +59,7 @@ use crate::{
     limits::PACED_FOR,
     session::{event_id::EventId, written::SessionId},
     target::{Target, Transport},
-    transport::{Accepted, RequestContext, check_body, http_sse, stateless, streamable_http},
+    transport::{RequestContext, check_body, http_sse, lines, stateless, streamable_http},
 };
 
 /// Bounds on an unwanted body that is read and discarded: bytes, and time.
@@ -208,7 +209,7 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_bytes())),
     );
-    let accepted = Accepted::read(&parts.headers);
+    let accepted = Accepted::read(lines(&parts.headers, header::ACCEPT));
     let context = RequestContext {
         state,
         target,

@@ -33,6 +33,7 @@ impl Served {
             tools: self.declares("tools", None),
             resources: self.declares("resources", None),
             prompts: self.declares("prompts", None),
+            announcements: true,
             logging: self.declares("logging", None),
             completions: self.declares("completions", None),
             ..ServerCapabilities::default()

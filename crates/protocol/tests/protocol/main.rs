@@ -12,6 +12,7 @@ mod laws;
 mod metadata;
 mod schema;
 mod shaping;
+mod standalone;
 mod streams;
 mod tasks;
 mod translating;
