@@ -150,9 +150,13 @@ impl ArgumentFaults {
 
     /// The text for the model.
     pub fn text(&self) -> String {
-        let mut text = String::from(
-            "Invalid arguments; the API was not called. Fix these and call the tool again:",
-        );
+        let begin = "Invalid arguments; the API was not called. Fix these and call the tool again:";
+        format!("{begin}{}", self.lines())
+    }
+
+    /// The faults, each in a line that begins with a line break and a dash.
+    pub fn lines(&self) -> String {
+        let mut text = String::new();
         for fault in &self.faults {
             let path = if fault.path.is_empty() {
                 "arguments"
@@ -165,6 +169,33 @@ impl ArgumentFaults {
             text.push_str("\n- … and more of the same kind");
         }
         text
+    }
+}
+
+/// The schema of arguments of a tool that makes no request.
+pub struct ArgumentSchema(OfValues);
+
+impl std::fmt::Debug for ArgumentSchema {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ArgumentSchema").finish_non_exhaustive()
+    }
+}
+
+impl ArgumentSchema {
+    /// Compiles the schema.
+    ///
+    /// # Errors
+    /// The reason why the schema cannot be used, as a sentence without its end.
+    pub fn compile(schema: &Value) -> Result<Self, String> {
+        Checker::compile(schema).map(Self)
+    }
+
+    /// Checks arguments, as [`CompiledTool::check_arguments`] does.
+    ///
+    /// # Errors
+    /// The faults of the arguments.
+    pub fn check(&self, arguments: &Value) -> Result<(), ArgumentFaults> {
+        check(&self.0, arguments)
     }
 }
 

@@ -42,7 +42,7 @@ pub mod token_source;
 mod tree;
 
 pub use answer::{Content, Outcome, Structured, ToolAnswer};
-pub use arguments::{ArgumentFault, ArgumentFaults, CompiledTool, OutputCheck};
+pub use arguments::{ArgumentFault, ArgumentFaults, ArgumentSchema, CompiledTool, OutputCheck};
 pub use credential::{Credential, CredentialSlot, InvalidCredential};
 pub use diff::{Changed, Diff, KnownTool, Removed};
 pub use document::{Document, DocumentError, MAX_DOCUMENT_BYTES, Problem, Severity, SpecVersion};
