@@ -22,7 +22,7 @@ use regex::Regex;
 const ID: &str = concat!(
     r"HOOK-\d+|AUTH-(?:[A-Z]\d+|\d+(?:\.\d+)*)|STREAM-(?:\d+(?:\.\d+)*(?:-r\d+)?|[A-Z])",
     r"|MCP-[A-Z]{1,3}-\d+[A-Z]?|TEST-(?:(?:SSRF|FUZZ|MUTANT|GATE)-\d+|GATE|TIME|CHECKER|[A-Z]\d*)",
-    r"|CLIENT-\d+|API-\d+|METER-\d+|CAPTURE-\d+|PLAY-\d+|CONF-\d+|CASE-\d+|REVIEW-(?:S-\d+|[A-Z]\d+|UX-[A-Z]+-\d+|UX-\d+[a-z]?)"
+    r"|CLIENT-\d+|API-\d+|METER-\d+|CAPTURE-\d+|PLAY-\d+|CONF-\d+|OWN-\d+|CASE-\d+|REVIEW-(?:S-\d+|[A-Z]\d+|UX-[A-Z]+-\d+|UX-\d+[a-z]?)"
 );
 
 /// Namespaces, and the pages or folders that define their ids. Tables of other pages cite them.
@@ -37,6 +37,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("CAPTURE-", &["docs/design/"]),
     ("PLAY-", &["docs/design/"]),
     ("CONF-", &["docs/design/"]),
+    ("OWN-", &["docs/design/"]),
     (
         "MCP-",
         &[
@@ -51,7 +52,7 @@ const HOMES: &[(&str, &[&str])] = &[
 
 const ADVICE: &str = "write the id with its namespace: MCP- (docs/revisions.md, \
     docs/authorization-rules.md, docs/translation-rules.md), AUTH-, STREAM-, TEST-, CLIENT-, API-, \
-    METER-, CAPTURE-, PLAY-, CONF-, HOOK- (docs/design/), CASE- (docs/attack-cases.md), REVIEW- (docs/reviews.md, \
+    METER-, CAPTURE-, PLAY-, CONF-, OWN-, HOOK- (docs/design/), CASE- (docs/attack-cases.md), REVIEW- (docs/reviews.md, \
     docs/wire-questions.md)";
 
 /// Endings of files that people write and read.

@@ -37,6 +37,7 @@ mod oauth2_crate;
 mod oauth_libraries;
 mod offers;
 mod openapi;
+mod own_server;
 mod pairs;
 mod passkeys;
 mod revisions;

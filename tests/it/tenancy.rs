@@ -39,6 +39,7 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         (Method::GET, "/resources".to_owned()),
         (Method::GET, "/access-tokens".to_owned()),
         (Method::DELETE, format!("/access-tokens/tok_{random}")),
+        (Method::POST, "/mcp".to_owned()),
         (Method::GET, "/calls".to_owned()),
         (Method::GET, "/calls/export".to_owned()),
         (Method::GET, "/call-views".to_owned()),

@@ -68,6 +68,10 @@ test('a workspace token has a role, and a refusal leads to the proof', async () 
   });
   open('/w/harbour/keys');
   const user = userEvent.setup();
+  const address = `${window.location.origin}/api/v1/workspaces/harbour/mcp`;
+  expect(await screen.findByText(address, {}, patient)).toBeTruthy();
+  await user.click(screen.getByRole('button', { name: 'Copy the address of the MCP server' }));
+  expect(await navigator.clipboard.readText()).toBe(address);
   await user.click(await screen.findByRole('button', { name: 'New access token' }, patient));
   const dialog = await screen.findByRole('dialog', {}, patient);
   await user.type(within(dialog).getByLabelText('Name'), 'Pipeline');

@@ -127,6 +127,11 @@ impl ConsoleError {
         self.body.field.as_deref()
     }
 
+    /// The code for programs.
+    pub fn code(&self) -> &str {
+        &self.body.code
+    }
+
     /// The sentence for people.
     pub fn message(&self) -> &str {
         &self.body.message

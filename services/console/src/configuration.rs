@@ -153,7 +153,7 @@ pub struct ConfigurationQuery {
     format: Option<ConfigurationFormat>,
     /// The name of the file. If absent: of the file that owns most objects, else the workspace's
     /// slug.
-    name: Option<String>,
+    pub(crate) name: Option<String>,
 }
 
 /// The workspace as a file, in canonical form. Secrets are references to the workspace. For
@@ -168,12 +168,40 @@ pub(crate) async fn export_configuration(
     headers: HeaderMap,
     QueryParameters(query): QueryParameters<ConfigurationQuery>,
 ) -> Result<Response, ConsoleError> {
+    let file = exported(&state, &workspace, query.name).await?;
+    let accepted = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok());
+    let accepts_yaml = accepted.is_some_and(|accept| accept.contains("yaml"));
+    let is_yaml = match query.format {
+        Some(format) => format == ConfigurationFormat::Yaml,
+        None => accepts_yaml,
+    };
+    if is_yaml {
+        return Ok(([(header::CONTENT_TYPE, "application/yaml")], file.yaml).into_response());
+    }
+    Ok(Json(file.bundle).into_response())
+}
+
+/// A workspace as a file, in both forms.
+pub(crate) struct ExportedFile {
+    pub(crate) bundle: Bundle,
+    /// With the line that names the schema to editors.
+    pub(crate) yaml: String,
+}
+
+/// Exports the workspace under a name.
+pub(crate) async fn exported(
+    state: &AuthState,
+    workspace: &Workspace,
+    name: Option<String>,
+) -> Result<ExportedFile, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
     let mut tx = state.store.tenant(workspace.id).await?;
-    let current = current::read(&state, &mut tx, Contents::Whole).await?;
+    let current = current::read(state, &mut tx, Contents::Whole).await?;
     drop(tx);
     let own = || current.main_owner().unwrap_or(workspace.slug.as_str());
-    let name = query.name.unwrap_or_else(|| own().to_owned());
+    let name = name.unwrap_or_else(|| own().to_owned());
     let bundle = Bundle {
         name,
         ..current.bundle
@@ -188,20 +216,9 @@ pub(crate) async fn export_configuration(
     }
     // A wrong name, and what no reader could read again, is refused here and not at the next plan.
     prepared::parsed(&text)?;
-    let accepted = headers
-        .get(header::ACCEPT)
-        .and_then(|value| value.to_str().ok());
-    let accepts_yaml = accepted.is_some_and(|accept| accept.contains("yaml"));
-    let is_yaml = match query.format {
-        Some(format) => format == ConfigurationFormat::Yaml,
-        None => accepts_yaml,
-    };
-    if is_yaml {
-        let schema = state.site.url(SCHEMA_PATH);
-        let text = format!("# yaml-language-server: $schema={schema}\n{text}");
-        return Ok(([(header::CONTENT_TYPE, "application/yaml")], text).into_response());
-    }
-    Ok(Json(bundle).into_response())
+    let schema = state.site.url(SCHEMA_PATH);
+    let yaml = format!("# yaml-language-server: $schema={schema}\n{text}");
+    Ok(ExportedFile { bundle, yaml })
 }
 
 /// A file to be planned.

@@ -54,7 +54,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     }
 }
 
-fn unreadable(rejection: BytesRejection) -> ConsoleError {
+/// The refusal of a body that did not arrive.
+pub(crate) fn unreadable(rejection: BytesRejection) -> ConsoleError {
     if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
         ConsoleError::new(
             StatusCode::PAYLOAD_TOO_LARGE,

@@ -49,6 +49,7 @@ pub mod me;
 pub mod members;
 pub mod offers;
 pub mod overview;
+pub(crate) mod own_server;
 pub mod prompts;
 pub mod registered_clients;
 pub mod reimports;
@@ -192,6 +193,7 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(alerts::change_alert_rule))
         .routes(routes!(connects::list_connects))
         .routes(routes!(overview::show_overview))
+        .routes(routes!(own_server::speak_mcp))
         .routes(routes!(trash::list_trash))
         .routes(routes!(search::search_workspace))
         .routes(routes!(audit::list_audit_events))

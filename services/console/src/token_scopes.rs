@@ -12,7 +12,7 @@ use ApiScope::{
 /// Access of tokens to a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenAccess {
-    /// Every valid token.
+    /// Every valid token. The route may look at its scopes.
     Any,
     /// Tokens with this scope.
     Scope(ApiScope),
@@ -86,6 +86,9 @@ const CLOSED: &[(&str, &str)] = &[
     ("POST", "/sources/{id}/account"),
 ];
 
+/// Requests of any token, which look at its scopes themselves (OWN-4).
+const BY_THEMSELVES: &[&str] = &["/mcp"];
+
 const WORKSPACE: &str = "/api/v1/workspaces/{ws}";
 
 /// The access of tokens to a route, by its method and its path as the document writes it.
@@ -98,6 +101,9 @@ pub fn access(method: &Method, path: &str) -> TokenAccess {
     };
     if CLOSED.contains(&(method.as_str(), noun)) {
         return TokenAccess::BrowserOnly;
+    }
+    if BY_THEMSELVES.contains(&noun) {
+        return TokenAccess::Any;
     }
     let row = NOUNS
         .iter()
@@ -144,6 +150,10 @@ mod tests {
         assert_eq!(
             access(&Method::POST, try_tool),
             TokenAccess::Scope(ToolsCall)
+        );
+        assert_eq!(
+            access(&Method::POST, "/api/v1/workspaces/{ws}/mcp"),
+            TokenAccess::Any
         );
         assert_eq!(
             access(&Method::HEAD, WORKSPACE),

@@ -823,6 +823,28 @@ export interface paths {
         patch: operations["change_limits"];
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reads the workspace by tools: an MCP server for an agent with a token.
+         * @description It speaks Streamable HTTP in every revision of MCP from 2025-03-26 on, without sessions and
+         *     streams. A tool needs the scope of its route: `calls:read` for calls and insights,
+         *     `registry:read` for the configuration.
+         */
+        post: operations["speak_mcp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/members": {
         parameters: {
             query?: never;
@@ -8169,6 +8191,71 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Limits"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    speak_mcp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        /** @description A JSON-RPC message of MCP. */
+        requestBody: {
+            content: {
+                "application/json": unknown;
+            };
+        };
+        responses: {
+            /** @description The answer: a JSON-RPC message, as JSON or as one event. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                    "text/event-stream": string;
+                };
+            };
+            /** @description The notification is accepted. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal by the rules of MCP, or an unreadable body. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description No such method in MCP 2026-07-28 or at this server, or no such workspace. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
                 };
             };
             /** @description A refusal: what is wrong, and what to do. */

@@ -178,6 +178,7 @@ fn body(row: &Row) -> Option<Value> {
         (_, "/imports/preview" | "/sources/{id}/reimport/preview") => json!({"input": text("{}")}),
         (_, "/sources/{id}/reimport") => json!({"input": text("{}"), "digest": "00"}),
         (_, "/invitations") => json!({"email": "new@acme.example", "role": "viewer"}),
+        (_, "/mcp") => json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}),
         (_, "/limits") => json!({"client_requests": 1}),
         (_, "/members/{id}") => json!({"role": "member"}),
         ("PATCH", "/prompts/{id}" | "/resources/{id}") => json!({"enabled": true}),

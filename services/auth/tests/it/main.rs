@@ -29,6 +29,7 @@ mod limits;
 mod mail_delivery;
 mod mail_server;
 mod mailbox;
+mod own_server;
 mod provider;
 #[path = "../../../../tests/src/races.rs"]
 pub mod races;
