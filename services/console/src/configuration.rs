@@ -216,7 +216,7 @@ pub(crate) struct ExportedFile {
     pub(crate) yaml: String,
 }
 
-/// What is exported.
+/// The exported contents.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum ExportedContents {

@@ -11,7 +11,7 @@ const url = new URL("/api/v1/workspaces/harbour/mcp", PORTOLAN_URL);
 const requestInit = { headers: { authorization: `Bearer ${PORTOLAN_TOKEN}` } };
 const about = { name: "own-server", version: "1.0.0" };
 
-/** What a tool finds, as soon as `holds` is true of it. */
+/** The result of a tool, as soon as `holds` is true of it. */
 async function eventually(client, name, args, holds) {
   const deadline = Date.now() + 60_000;
   for (;;) {

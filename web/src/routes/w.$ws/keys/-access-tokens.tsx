@@ -25,8 +25,8 @@ export function WorkspaceTokens({ ws }: { ws: string }) {
         title="For agents"
         note={
           <>
-            With an access token, an agent reads the calls, insights and configuration of this workspace at this MCP
-            server. <HelpLink to="api#let-an-agent-look-at-the-workspace">Learn more</HelpLink>
+            With an access token, an agent reads the calls, insights and configuration of this workspace at
+            this MCP server. <HelpLink to="api#let-an-agent-look-at-the-workspace">Learn more</HelpLink>
           </>
         }
       >
