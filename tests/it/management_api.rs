@@ -2,11 +2,16 @@
 //! fuzzer of others with the tokens of each role, and the endpoints that a token must not open
 //! (API-5, API-7, API-13 to API-15).
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, ensure};
 use portolan_tests::{console::text, mcp::McpClient, program, scale::sized, scene::Scene};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::{process::Command, time::timeout};
 
 const TOOLS: &str = ".portolan/tools/python-management/bin";
@@ -72,49 +77,89 @@ async fn run(program: &Path, arguments: &[&str], folder: &Path) -> Result<(bool,
     ))
 }
 
+/// A client that a generator of others makes of the document.
+struct GeneratedClient {
+    python: PathBuf,
+    url: String,
+    folder: TempDir,
+}
+
+impl GeneratedClient {
+    async fn of(scene: &Scene) -> Result<Self> {
+        let generator = program::needs(&format!("{TOOLS}/openapi-python-client"))?;
+        let url = scene.stack.url().as_str().trim_end_matches('/').to_owned();
+        let folder = tempfile::tempdir()?;
+        let to = folder.path().join("portolan_api");
+        let document = format!("{url}/api/v1/openapi.json");
+        let to = to.to_string_lossy();
+        let arguments = [
+            "generate",
+            "--url",
+            document.as_str(),
+            "--meta",
+            "none",
+            "--output-path",
+            &*to,
+        ];
+        let (done, said) = run(&generator, &arguments, folder.path()).await?;
+        ensure!(done, "{said}");
+        Ok(Self {
+            python: program::needs(&format!("{TOOLS}/python"))?,
+            url,
+            folder,
+        })
+    }
+
+    /// Runs a program of `tests/clients/python` with the client. Whether it ended well, and its
+    /// output.
+    async fn run(&self, script: &str, token: &str, workspace: &str) -> Result<(bool, String)> {
+        let script = program::needs(&format!("tests/clients/python/{script}"))?;
+        let at = self.folder.path();
+        let (script, folder) = (script.to_string_lossy(), at.to_string_lossy());
+        let arguments = [&*script, &*folder, self.url.as_str(), token, workspace];
+        let (succeeded, output) = run(&self.python, &arguments, at).await?;
+        Ok((succeeded && output.trim_end().ends_with("done"), output))
+    }
+}
+
+/// A workspace, and a token for it with these scopes.
+async fn workspace_token(scene: &Scene, slug: &str, scopes: &[&str]) -> Result<String> {
+    let console = scene.owner.console();
+    console.create_workspace(slug).await?;
+    let body = json!({"name": "CI", "role": "developer", "scopes": scopes, "days": 1});
+    let made = console
+        .post(&format!("/workspaces/{slug}/access-tokens"), body)
+        .await?;
+    text(&made, "secret")
+}
+
 /// Rules: API-13, API-14, API-15.
 #[tokio::test]
 async fn a_generated_client_manages_a_server() -> Result<()> {
-    let generator = program::needs(&format!("{TOOLS}/openapi-python-client"))?;
-    let python = program::needs(&format!("{TOOLS}/python"))?;
-    let script = program::needs("tests/clients/python/management_api.py")?;
     let scene = Scene::new().await?;
-    let url = scene.stack.url().as_str().trim_end_matches('/').to_owned();
-    let folder = tempfile::tempdir()?;
-    let to = folder.path().join("portolan_api");
-    let document = format!("{url}/api/v1/openapi.json");
-    let to = to.to_string_lossy();
-    let arguments = [
-        "generate",
-        "--url",
-        document.as_str(),
-        "--meta",
-        "none",
-        "--output-path",
-        &*to,
-    ];
-    let (done, said) = run(&generator, &arguments, folder.path()).await?;
-    ensure!(done, "{said}");
-    let token = token(&scene, "developer").await?;
-    let console = scene.owner.console();
-    console.create_workspace("managed").await?;
-    let body = json!({"name": "CI", "role": "developer", "scopes": ["registry:write"], "days": 1});
-    let made = console
-        .post("/workspaces/managed/access-tokens", body)
-        .await?;
-    let own = text(&made, "secret")?;
-    let at = folder.path().to_string_lossy();
-    let script = script.to_string_lossy();
-    let arguments = [&*script, &*at, url.as_str(), &own, "managed"];
-    let (done, said) = run(&python, &arguments, folder.path()).await?;
-    ensure!(done && said.trim_end().ends_with("done"), "{said}");
+    let client = GeneratedClient::of(&scene).await?;
+    let own = workspace_token(&scene, "managed", &["registry:write"]).await?;
+    let (done, output) = client.run("management_api.py", &own, "managed").await?;
+    ensure!(done, "{output}");
 
-    let arguments = [&*script, &*at, url.as_str(), token.as_str(), "managed"];
-    let (done, said) = run(&python, &arguments, folder.path()).await?;
+    let other = token(&scene, "developer").await?;
+    let (done, output) = client.run("management_api.py", &other, "managed").await?;
     ensure!(
-        !done && said.contains("404"),
-        "another workspace's token: {said}"
+        !done && output.contains("404"),
+        "another workspace's token: {output}"
     );
+    Ok(())
+}
+
+/// Rules: CONF-5, CONF-7, CONF-8, CONF-9.
+#[tokio::test]
+async fn a_generated_client_plans_and_applies_a_file() -> Result<()> {
+    let scene = Scene::new().await?;
+    let client = GeneratedClient::of(&scene).await?;
+    let scopes = ["registry:write", "credentials:write"];
+    let own = workspace_token(&scene, "written", &scopes).await?;
+    let (done, output) = client.run("configuration.py", &own, "written").await?;
+    ensure!(done, "{output}");
     Ok(())
 }
 
