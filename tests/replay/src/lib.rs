@@ -4,6 +4,8 @@ extern crate self as libfuzzer_sys;
 
 #[path = "../../../fuzz/targets/access_token.rs"]
 mod access_token;
+#[path = "../../../fuzz/targets/bundle.rs"]
+mod bundle;
 #[path = "../../../fuzz/targets/client_assertion.rs"]
 mod client_assertion;
 #[path = "../../../fuzz/targets/client_document.rs"]
@@ -59,6 +61,7 @@ pub type Target = fn(&[u8]);
 /// All of them, by the names of their files.
 pub const TARGETS: &[(&str, Target)] = &[
     ("access_token", access_token::run),
+    ("bundle", bundle::run),
     ("client_assertion", client_assertion::run),
     ("client_document", client_document::run),
     ("envelope", envelope::run),
