@@ -1,5 +1,5 @@
-// Alerts: an API refuses the credential of a source while a client calls; the menu, the page, the mail and the rules,
-// used by keyboard; light, dark and on a phone.
+// Alerts: an API refuses the credential of a source while a client calls; the menu, the page, the mail, the rules and
+// their thresholds, used by keyboard; light, dark and on a phone.
 import { base, check, look, lookEverywhere, picture, tabTo, walkWithTab } from "./chromium.mjs";
 import { button, connect, eventually, open, publish, startApi } from "./harbour.mjs";
 
@@ -71,12 +71,12 @@ await mailbox.close();
 // The settings of its rule: each by keyboard, and each still there after a reload.
 await page.goto(`${base}/w/harbour/alerts`);
 const rules = page.getByRole("table", { name: "Rules" });
-const byMail = rules.getByRole("switch", { name: /credential.*: mail$/i });
+const byMail = rules.getByRole("switch", { name: "Credential refused: mail" });
 await byMail.waitFor();
 await byMail.focus();
 await page.keyboard.press("Space");
 await page.waitForFunction(() => document.activeElement?.checked === false);
-await tabTo(page, rules.getByRole("button", { name: /^Mute .*credential/i }), "the menu that mutes");
+await tabTo(page, rules.getByRole("button", { name: "Mute Credential refused" }), "the menu that mutes");
 await page.keyboard.press("Enter");
 await page.getByRole("menuitem", { name: "For a day" }).waitFor();
 await look(page, "103-alerts-mute");
@@ -90,6 +90,42 @@ await button("End mute", rules).click();
 await rules.getByText(/Muted until/).waitFor({ state: "hidden" });
 await byMail.press("Space");
 await eventually(() => byMail.isChecked(), Boolean, "mail is switched on again");
+
+// The thresholds of a rule over calls, by keyboard: what is counted now, a fault, the defaults, and the alert.
+const counted = rules.getByRole("link", { name: /^Berths: 1 of \d+ calls failed/ });
+await counted.waitFor(patient);
+await rules.getByText(/Fires at 5 % failed calls of a server in 15 minutes, from 50 calls/).waitFor();
+const opener = rules.getByRole("button", { name: "Thresholds: Calls fail" });
+await opener.focus();
+await page.keyboard.press("Enter");
+const dialog = page.getByRole("dialog", { name: "Thresholds: Calls fail" });
+const fewest = dialog.getByLabel("Fewest calls");
+await fewest.waitFor();
+await fewest.fill("0");
+await page.keyboard.press("Enter");
+await dialog.getByText("Enter a whole number from 1 to").waitFor();
+await lookEverywhere(page, "105-alert-thresholds");
+await fewest.fill("2");
+await page.keyboard.press("Enter");
+await dialog.waitFor({ state: "hidden" });
+await page.waitForFunction((element) => element === document.activeElement, await opener.elementHandle());
+check(true, "the dialog gives the focus back");
+await page.reload();
+await rules.getByText(/from 2 calls/).waitFor();
+// A round of the rules comes each minute.
+const failing = alerts.getByRole("row").filter({ hasText: /calls of the server Berths failed/ });
+await failing.getByText("Firing").waitFor({ timeout: 120_000 });
+await look(page, "106-alert-error-rate");
+await failing.getByRole("link").click();
+await page.waitForURL((url) => url.pathname === "/w/harbour/calls" && url.searchParams.get("server") === "berths");
+await page.getByText("list_ports").first().waitFor();
+check(true, "the alert leads to the calls behind it");
+await page.goto(`${base}/w/harbour/alerts`);
+await rules.getByText(/from 2 calls/).waitFor();
+await opener.click();
+await button("Use defaults", dialog).click();
+await button("Save", dialog).click();
+await rules.getByText(/from 50 calls/).waitFor();
 
 // The API accepts it again.
 api.refuses = false;
