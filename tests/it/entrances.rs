@@ -93,9 +93,11 @@ impl Findings {
     /// The same for the console's API, which names the fault.
     async fn api(&mut self, what: &str, evil: &Evil, request: RequestBuilder) -> Result<()> {
         let answer = self.send(what, evil, request).await?;
-        // A path that leads nowhere may be refused before its body is read.
-        let code = &answer["error"]["code"];
-        if evil.is_refused && code != "control_characters" && code != "not_found" {
+        // A path that leads nowhere may be refused before its body is read, and the session of a
+        // person where a token is needed.
+        let code = answer["error"]["code"].as_str().unwrap_or_default();
+        let is_refusal = matches!(code, "control_characters" | "not_found" | "token_only");
+        if evil.is_refused && !is_refusal {
             self.faults.push(format!("{what}: {}: {answer}", evil.name));
         }
         Ok(())

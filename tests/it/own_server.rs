@@ -13,6 +13,16 @@ const TOOL: &str = "show_headers";
 
 const LIMIT: Duration = Duration::from_secs(180);
 
+async fn agent_token(scene: &Scene) -> Result<String> {
+    let body = json!({"name": "Agent", "role": "developer", "days": 1,
+        "scopes": ["calls:read", "registry:read"]});
+    let console = scene.owner.console();
+    let made = console
+        .post("/workspaces/harbour/access-tokens", body)
+        .await?;
+    text(&made, "secret")
+}
+
 /// Rules: OWN-1, OWN-3, OWN-5.
 #[tokio::test]
 async fn official_sdks_find_the_calls_of_their_workspace() -> Result<()> {
@@ -25,17 +35,12 @@ async fn official_sdks_find_the_calls_of_their_workspace() -> Result<()> {
         let answer = scene.mcp.modern("tools/call", params).await?;
         ensure!(answer.status == 200, "{name}: {}", answer.text);
     }
-    let body = json!({"name": "Agent", "role": "developer", "days": 1,
-        "scopes": ["calls:read", "registry:read"]});
-    let console = scene.owner.console();
-    let made = console
-        .post("/workspaces/harbour/access-tokens", body)
-        .await?;
+    let token = agent_token(&scene).await?;
     let mut command = Command::new("node");
     command
         .arg(script)
         .env("PORTOLAN_URL", scene.stack.url().as_str())
-        .env("PORTOLAN_TOKEN", text(&made, "secret")?)
+        .env("PORTOLAN_TOKEN", token)
         .env("PORTOLAN_TOOL", TOOL)
         .stdin(Stdio::null())
         .kill_on_drop(true);
@@ -53,5 +58,35 @@ async fn official_sdks_find_the_calls_of_their_workspace() -> Result<()> {
         wrong.join("\n"),
         String::from_utf8_lossy(&done.stderr)
     );
+    Ok(())
+}
+
+/// Rule: OWN-11.
+#[tokio::test]
+async fn control_characters_in_arguments_are_refused() -> Result<()> {
+    let scene = Scene::new().await?;
+    let token = agent_token(&scene).await?;
+    let url = scene.stack.url().join("/api/v1/workspaces/harbour/mcp")?;
+    let send = async |tool: &str| -> Result<(u16, String)> {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"search_calls","arguments":{{"tool":"{tool}"}}}}}}"#
+        );
+        let request = reqwest::Client::new()
+            .post(url.clone())
+            .bearer_auth(&token)
+            .header("content-type", "application/json")
+            .body(body);
+        let answer = request.send().await?;
+        Ok((answer.status().as_u16(), answer.text().await?))
+    };
+    let (status, text) = send("show_headers").await?;
+    ensure!(status == 200 && text.contains(r#""result""#), "{text}");
+    for written in [r"a\u0000b", r"a\u0007b"] {
+        let (status, text) = send(written).await?;
+        ensure!(
+            (400..500).contains(&status) && text.contains("control_characters"),
+            "{written}: {status} {text}"
+        );
+    }
     Ok(())
 }
