@@ -71,7 +71,8 @@ async fn control_characters_in_arguments_are_refused() -> Result<()> {
         let body = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"search_calls","arguments":{{"tool":"{tool}"}}}}}}"#
         );
-        let request = reqwest::Client::new()
+        let request = reqwest::Client::builder()
+            .build()?
             .post(url.clone())
             .bearer_auth(&token)
             .header("content-type", "application/json")
