@@ -13,8 +13,9 @@ llvm=$(scripts/llvm.sh)
 
 counts=$PWD/target/profile/counts
 mkdir -p "$counts"
-# Build scripts and macros count too; theirs are not wanted.
-LLVM_PROFILE_FILE=/dev/null RUSTFLAGS="-Cprofile-generate=$counts" SQLX_OFFLINE=true \
+# Build scripts and macros count too; theirs are not wanted. Counting comes before optimising across crates, which is left out:
+# flags of the compiler have no part in the names of functions, and cargo's settings have.
+LLVM_PROFILE_FILE=/dev/null RUSTFLAGS="-Cprofile-generate=$counts -Clinker-plugin-lto=no -Clto=off" SQLX_OFFLINE=true \
     cargo build --release --target-dir target/profile -p portolan -p portolan-bench --bin portolan --bin portolan-bench
 rm -rf "$counts"
 ulimit -n "$(ulimit -Hn)"
