@@ -1,6 +1,6 @@
 // Access tokens of a person and of a workspace: made by keyboard, used by a program, refused beyond their scopes, and
 // revoked; light, dark and on a phone.
-import { base, check, look, lookEverywhere, picture, tabTo, walkWithTab } from "./chromium.mjs";
+import { base, check, eventually, focused, look, lookEverywhere, picture, tabTo, walkWithTab } from "./chromium.mjs";
 import { button, open } from "./harbour.mjs";
 
 const { page, end } = await open();
@@ -53,7 +53,7 @@ await look(page, "112-tokens-secret");
 await button("Done", dialog).click();
 await table.getByText("Berth planner").waitFor();
 check(!(await page.content()).includes(own), "the token is not shown again");
-check((await table.textContent()).includes("never"), "it was not used yet", await table.textContent());
+await eventually(() => table.textContent(), (text) => text.includes("never"), "it was not used yet");
 const about = await program(own, "GET", "/token");
 check(about.status === 200 && about.body.scopes?.join() === "registry:read", "a program uses the token", about);
 const read = await program(own, "GET", "/workspaces/harbour/servers");
@@ -62,7 +62,7 @@ const beyond = await program(own, "GET", "/workspaces/harbour/audit");
 check(beyond.status === 403 && beyond.body.error.code === "insufficient_scope", "it is refused beyond its scope", beyond);
 await page.reload();
 await table.getByText("Berth planner").waitFor();
-check(!(await table.textContent()).includes("never"), "the page says when it was used", await table.textContent());
+await eventually(() => table.textContent(), (text) => !text.includes("never"), "the page says when it was used");
 await lookEverywhere(page, "113-tokens");
 await walkWithTab(page, "personal tokens");
 await revoke("Berth planner");
@@ -80,7 +80,7 @@ await page.keyboard.press("Enter");
 await dialog.getByLabel("Name").fill("Nightly");
 await page.keyboard.press("Escape");
 await dialog.waitFor({ state: "hidden" });
-check(await button("New access token", page).evaluate((one) => one === document.activeElement), "Escape closes the dialog and gives the focus back");
+await focused(button("New access token", page), "Escape closes the dialog and gives the focus back");
 await page.keyboard.press("Enter");
 const shared = await make("Nightly plan", "registry:write");
 await button("Done", dialog).click();
@@ -91,7 +91,7 @@ const weak = await program(shared, "POST", "/workspaces/harbour/servers", { name
 check(weak.status === 403 && weak.body.error.code === "forbidden", "the role of a viewer writes nothing", weak);
 await page.reload();
 await table.getByText("Nightly plan").waitFor();
-check((await table.textContent()).includes("viewer"), "the role of the token is shown", await table.textContent());
+await eventually(() => table.textContent(), (text) => text.includes("viewer"), "the role of the token is shown");
 await lookEverywhere(page, "116-keys");
 await table.scrollIntoViewIfNeeded();
 await picture(page, "access-tokens");

@@ -1,7 +1,7 @@
 // Alerts: an API refuses the credential of a source while a client calls; the menu, the page, the mail, the rules and
 // their thresholds, used by keyboard; light, dark and on a phone.
-import { base, check, look, lookEverywhere, picture, tabTo, walkWithTab } from "./chromium.mjs";
-import { button, connect, eventually, open, publish, startApi } from "./harbour.mjs";
+import { base, check, eventually, focused, look, lookEverywhere, picture, tabTo, walkWithTab } from "./chromium.mjs";
+import { button, connect, open, publish, startApi } from "./harbour.mjs";
 
 const { context, page, end } = await open();
 const api = await startApi(Number(process.env.PORT));
@@ -20,8 +20,7 @@ await page.getByText("No alerts in the last 30 days.").waitFor();
 // The focus moves when the menu has opened, and back when it has closed.
 await page.waitForFunction(() => document.activeElement?.closest("[role=menu]"));
 await page.keyboard.press("Escape");
-await page.waitForFunction((element) => element === document.activeElement, await menu.elementHandle());
-check(true, "Escape closes the menu and gives the focus back");
+await focused(menu, "Escape closes the menu and gives the focus back");
 
 // Without a reload: the menu and the page look again by themselves.
 api.refuses = true;
@@ -31,7 +30,7 @@ await button("Alerts, 1 unread", page).waitFor(patient);
 const alerts = page.getByRole("table", { name: "Alerts" });
 const row = alerts.getByRole("row").filter({ hasText: "Harbour API" });
 await row.getByText("Firing").waitFor(patient);
-check((await row.textContent()).includes("critical"), "the alert says how much it matters", await row.textContent());
+await eventually(() => row.textContent(), (text) => text.includes("critical"), "the alert says how much it matters");
 await lookEverywhere(page, "101-alerts");
 await picture(page, "alerts");
 await walkWithTab(page, "alerts");
@@ -41,12 +40,13 @@ const item = page.getByRole("menuitem", { name: /Harbour API/ });
 async function openMenu() {
   await menu.focus();
   await page.keyboard.press("Enter");
-  await item.waitFor();
+  await focused(item, "the keyboard opens the menu at its first alert");
 }
 await page.setViewportSize({ width: 390, height: 844 });
 await openMenu();
 await look(page, "102-alert-menu-phone");
 await page.keyboard.press("Escape");
+await focused(menu, "Escape gives the focus back on a phone");
 await page.setViewportSize({ width: 1280, height: 860 });
 await page.emulateMedia({ colorScheme: "dark" });
 await openMenu();
@@ -54,7 +54,6 @@ await look(page, "102-alert-menu-dark");
 await page.emulateMedia({ colorScheme: "light" });
 await look(page, "102-alert-menu");
 await picture(page, "alert-menu", 640);
-check(await item.evaluate((element) => element === document.activeElement), "the keyboard opens the menu at its first alert");
 await page.keyboard.press("Enter");
 await page.waitForURL((url) => url.pathname.includes(published.source));
 await button("Alerts, none unread", page).waitFor();
@@ -85,7 +84,7 @@ await page.keyboard.press("Enter");
 await rules.getByText(/Muted until/).waitFor();
 await page.reload();
 await rules.getByText(/Muted until/).waitFor();
-check(!(await byMail.isChecked()), "the rule keeps that it sends no mail");
+await eventually(() => byMail.isChecked(), (checked) => !checked, "the rule keeps that it sends no mail");
 await button("End mute", rules).click();
 await rules.getByText(/Muted until/).waitFor({ state: "hidden" });
 await byMail.press("Space");
@@ -108,8 +107,7 @@ await lookEverywhere(page, "105-alert-thresholds");
 await fewest.fill("2");
 await page.keyboard.press("Enter");
 await dialog.waitFor({ state: "hidden" });
-await page.waitForFunction((element) => element === document.activeElement, await opener.elementHandle());
-check(true, "the dialog gives the focus back");
+await focused(opener, "the dialog gives the focus back");
 await page.reload();
 await rules.getByText(/from 2 calls/).waitFor();
 // A round of the rules comes each minute.

@@ -1,5 +1,5 @@
 // How an API is signed in to, in a real browser: chosen and filled in by keyboard, refused in words, kept, and one's own account; light, dark, and on a phone.
-import { base, check, finish, launch, look, openContext, watch } from "./chromium.mjs";
+import { base, check, eventually, finish, focused, launch, look, openContext, watch } from "./chromium.mjs";
 
 const browser = await launch();
 const context = await openContext(browser);
@@ -18,7 +18,7 @@ await page.waitForURL((url) => url.pathname !== "/login");
 // The document names the authorization server: the form is there, filled in.
 await page.goto(credential);
 await page.getByLabel("Token URL").waitFor();
-check((await page.getByLabel("Token URL").inputValue()).endsWith("/token"), "the document's token URL is filled in");
+await eventually(() => page.getByLabel("Token URL").inputValue(), (url) => url.endsWith("/token"), "the document's token URL is filled in");
 await look(page, "50-api-sign-in");
 
 // By keyboard: the next kind, which is the first one again, and back.
@@ -31,13 +31,12 @@ const choose = async (key) => {
   await page.keyboard.press("Enter");
   await page.getByRole("option").first().waitFor({ state: "hidden" });
 };
-const isThere = () => kind.evaluate((field) => field === document.activeElement);
 await choose("ArrowDown");
 await page.getByLabel("Key", { exact: true }).waitFor();
-check(await isThere(), "whoever chose a kind by keyboard is still there");
+await focused(kind, "the focus stays where a kind was chosen by keyboard");
 await choose("ArrowUp");
 await page.getByLabel("Token URL").waitFor();
-check(await isThere(), "also where what follows is another form");
+await focused(kind, "also where another form follows");
 
 // An unusable value is refused with a text at its field.
 await page.getByLabel("Token URL").fill("http://127.0.0.1:1/token");
@@ -45,7 +44,7 @@ await page.getByLabel("Client ID", { exact: true }).fill("app");
 await page.getByLabel("Client secret").fill("planted-client-secret");
 await page.getByLabel("Client secret").press("Enter");
 await page.getByRole("alert").first().waitFor();
-check((await page.getByLabel("Token URL").getAttribute("aria-invalid")) === "true", "the field at fault is marked");
+await eventually(() => page.getByLabel("Token URL").getAttribute("aria-invalid"), (invalid) => invalid === "true", "the field at fault is marked");
 await look(page, "51-api-sign-in-refused");
 
 // Kept: what stands there then, for who has no account yet.
@@ -68,7 +67,8 @@ await look(page, "55-connect-phone");
 await page.goto(credential);
 await page.getByText("One shared account").click();
 await button("Connect an account").waitFor();
-check(await page.getByText("Connect an account to call its tools.").isVisible(), "what is missing is said");
+await page.getByText("Connect an account to call its tools.").waitFor();
+check(true, "the page says that an account is missing");
 await look(page, "56-api-workspace-phone");
 
 check(faults.length === 0, "no page broke its content policy, threw, or loaded from elsewhere", faults);

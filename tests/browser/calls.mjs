@@ -1,8 +1,8 @@
 // Calls: those of an SDK are listed, narrowed by a typed line, followed live, exported, and shown one by one; light, dark
 // and on a phone.
 import { readFile } from "node:fs/promises";
-import { base, check, look, lookEverywhere, picture, tabTo, walkWithTab } from "./chromium.mjs";
-import { button, connect, eventually, open, publish, startApi } from "./harbour.mjs";
+import { base, check, eventually, focused, look, lookEverywhere, picture, tabTo, walkWithTab } from "./chromium.mjs";
+import { button, connect, open, publish, startApi } from "./harbour.mjs";
 
 const { page, end } = await open();
 const api = await startApi(Number(process.env.PORT));
@@ -41,8 +41,8 @@ await page.keyboard.press("ControlOrMeta+a");
 await page.keyboard.type("outcome:tool_error client:planner");
 await page.keyboard.press("Enter");
 await eventually(() => rows().count(), (count) => count === 1, "one call of the client failed at the API");
-check((await rows().first().textContent()).includes("404"), "it is the call that the API answered with 404", await rows().first().textContent());
-check(new URL(page.url()).search.includes("outcome=tool_error"), "the filter stands in the address", page.url());
+await eventually(() => rows().first().textContent(), (text) => text.includes("404"), "it is the call that the API answered with 404");
+await eventually(() => page.url(), (url) => new URL(url).search.includes("outcome=tool_error"), "the filter stands in the address");
 await lookEverywhere(page, "123-calls-filtered");
 await tabTo(page, button("Remove the filter outcome", page), "the button of a chip");
 await page.keyboard.press("Enter");
@@ -50,7 +50,7 @@ await eventually(() => rows().count(), (count) => count === 5, "five calls are o
 await line.fill("dur:>500ms");
 await page.keyboard.press("Enter");
 await eventually(() => rows().count(), (count) => count === 1, "one call of them was slow");
-check(/get_tides/.test(await rows().first().textContent()), "it is the slow one", await rows().first().textContent());
+await eventually(() => rows().first().textContent(), (text) => text.includes("get_tides"), "it is the slow one");
 await line.fill("tool:list_ports");
 await page.keyboard.press("Enter");
 await page.getByRole("heading", { name: "No matches" }).waitFor();
@@ -82,7 +82,7 @@ check((await stream).headers()["content-type"].startsWith("text/event-stream"), 
 await call("list_ports");
 await call("get_port", { id: "DKCPH" });
 await eventually(() => rows().count(), (count) => count === 3, "the live view shows the call that fits the filter");
-check(await live.evaluate((element) => element === document.activeElement), "new rows leave the focus where it was");
+await focused(live, "new rows leave the focus where it was");
 
 // One call, found by the id that its answer carried.
 const id = listed._meta["io.github.portolan/callId"];
@@ -92,9 +92,8 @@ await tabTo(page, table.locator(`a[href$="${id}"]`), "the link of a call");
 await page.keyboard.press("Enter");
 await page.waitForURL((address) => address.pathname.endsWith(id));
 await page.getByText(id).first().waitFor();
-const detail = await page.textContent("main");
 for (const part of ["list_ports", "Succeeded · 200", "Berth planner 2.1.0", "API key", "Key ID", "berths"]) {
-  check(detail.includes(part), `the page of the call says ${part}`, detail);
+  await eventually(() => page.textContent("main"), (detail) => detail.includes(part), `the page of the call says ${part}`);
 }
 await lookEverywhere(page, "125-call");
 await picture(page, "call");

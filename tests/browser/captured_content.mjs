@@ -1,6 +1,6 @@
 // Captured content: the policy of a server, the reveal of a call, its replay with a difference, and saved views; light,
 // dark and on a phone.
-import { base, check, finish, launch, look, openContext, walkWithTab, watch } from "./chromium.mjs";
+import { base, check, eventually, finish, launch, look, openContext, walkWithTab, watch } from "./chromium.mjs";
 
 const { EMAIL, PASSWORD, SERVER } = process.env;
 const browser = await launch();
@@ -22,7 +22,8 @@ await page.getByRole("combobox", { name: "Keep the content of" }).click();
 await page.getByRole("option", { name: "A share of all calls" }).click();
 await page.getByRole("textbox", { name: "Share" }).fill("");
 await button("Save policy").click();
-check(await page.getByText("Enter 1 to 99 percent.").isVisible(), "CAPTURE-1: a share that is missing is refused in words");
+await page.getByText("Enter 1 to 99 percent.").waitFor();
+check(true, "CAPTURE-1: a share that is missing is refused in words");
 await page.getByRole("combobox", { name: "Keep the content of" }).click();
 await page.getByRole("option", { name: "All calls", exact: true }).click();
 await look(page, "70-capture-policy");
@@ -70,13 +71,16 @@ await button("Open in playground").click();
 await page.getByText("Arguments of a captured call").waitFor();
 await connect(false);
 const message = page.getByRole("textbox", { name: "message" });
-check((await message.inputValue()) === "a harbour of ••••", "CAPTURE-9: the arguments are filled in", await message.inputValue());
+await eventually(() => message.inputValue(), (text) => text === "a harbour of ••••", "CAPTURE-9: the arguments are filled in");
 await message.fill("a harbour of Ben");
 await button("Replay").click();
 const difference = page.getByRole("region", { name: "Difference of the answers" });
 await difference.waitFor();
-const lines = await difference.textContent();
-check(lines.includes("Removed:") && lines.includes("a harbour of Ben"), "CAPTURE-9: the answers are compared", lines);
+await eventually(
+  () => difference.textContent(),
+  (lines) => lines.includes("Removed:") && lines.includes("a harbour of Ben"),
+  "CAPTURE-9: the answers are compared",
+);
 await look(page, "75-replay");
 await page.emulateMedia({ colorScheme: "dark" });
 await look(page, "76-replay-dark");

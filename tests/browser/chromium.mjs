@@ -25,6 +25,30 @@ export function check(holds, sentence, found) {
   console.log(`${holds ? "ok" : "not ok"} - ${sentence}${holds ? "" : `; found ${JSON.stringify(found)}`}`);
 }
 
+/**
+ * Waits until `holds` is true of what `find` answers: for all that a page does after a key or a click, such as a moved focus,
+ * a text in the clipboard, or a field with another value.
+ */
+export async function eventually(find, holds, what) {
+  const deadline = Date.now() + 30_000;
+  for (;;) {
+    const found = await find();
+    if (holds(found)) {
+      check(true, what);
+      return found;
+    }
+    if (Date.now() > deadline) throw new Error(`${what}; found ${JSON.stringify(found)}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** Waits until an element has the focus. */
+export const focused = (locator, what) => eventually(() => locator.evaluate((element) => element === document.activeElement), Boolean, what);
+
+/** Waits until the clipboard has another text than `before`: that text. */
+export const clipboard = (page, what, before = "") =>
+  eventually(() => page.evaluate(() => navigator.clipboard.readText()), (text) => text !== before, what);
+
 /** Ends the program: 0 only if every check held. */
 export function finish() {
   console.log("1..done");

@@ -1,7 +1,7 @@
 // The workspace as a file: shown, copied, downloaded, and applied through the API; the objects that the file owns say so,
 // and each shows its part of the file; light, dark and on a phone.
 import { readFile } from "node:fs/promises";
-import { base, check, lookEverywhere, picture, tabTo, walkWithTab } from "./chromium.mjs";
+import { base, check, clipboard, eventually, lookEverywhere, picture, tabTo, walkWithTab } from "./chromium.mjs";
 import { ask, button, open, publish, startApi } from "./harbour.mjs";
 
 const { context, page, end } = await open();
@@ -33,7 +33,7 @@ const numbers = (await file.locator("pre").first().textContent()).split("\n");
 check(numbers.length === exported.trimEnd().split("\n").length, "each line has its number", numbers.length);
 await button("Copy the file", page).click();
 await page.getByText("Copied", { exact: true }).first().waitFor();
-check((await page.evaluate(() => navigator.clipboard.readText())) === exported, "the whole file is copied");
+check((await clipboard(page, "a text is copied")) === exported, "the whole file is copied");
 const downloading = page.waitForEvent("download");
 await button("Download", page).click();
 const download = await downloading;
@@ -53,8 +53,9 @@ check(first.changes.length === 0 && first.claimed === 3, "the file takes over th
 await page.goto(address);
 const owned = page.getByRole("table", { name: "Objects that files own" });
 await owned.getByText("harbour-prod").first().waitFor();
-check((await owned.locator("tbody tr").count()) === 3, "the page lists what the file owns", await owned.textContent());
-check(await page.getByText("harbour-prod owns 3 objects.").isVisible(), "the page counts what the file owns");
+await eventually(() => owned.locator("tbody tr").count(), (count) => count === 3, "the page lists what the file owns");
+await page.getByText("harbour-prod owns 3 objects.").waitFor();
+check(true, "the page counts what the file owns");
 await lookEverywhere(page, "151-configuration");
 await picture(page, "configuration", 1080);
 await walkWithTab(page, "configuration");
@@ -104,6 +105,6 @@ const second = await apply();
 check(second.changes.length === 1 && second.changes[0].key === "berths", "the change differs from the file", second);
 await page.reload();
 await badge.waitFor();
-check((await page.getByText("Changed by hand").count()) === 0, "the apply overwrote the change");
+await eventually(() => page.getByText("Changed by hand").count(), (count) => count === 0, "the apply overwrote the change");
 
 await end();

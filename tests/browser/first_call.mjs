@@ -2,7 +2,7 @@
 // takes the pictures of docs/images/new-user, in the scheme and width that are set.
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import { base, check, finish, launch, openContext, walkWithTab, watch } from "./chromium.mjs";
+import { base, check, clipboard, finish, launch, openContext, walkWithTab, watch } from "./chromium.mjs";
 
 /** Clicks that a newcomer may need; typing and the keyboard's Tab are not counted. */
 const MOST = 12;
@@ -99,7 +99,7 @@ await page.waitForURL(/\/servers\/srv_[^/]+/);
 await page.getByText("Connect a client").waitFor();
 await shoot("10-connect");
 await press(/^Copy.*URL/i);
-const url = await page.evaluate(() => navigator.clipboard.readText());
+const url = await clipboard(page, "a text is copied");
 check(/^http.*\/t\/[^/]+\/[^/]+\/mcp$/.test(url), "the button copies the server's URL", url);
 
 // The client of the newcomer: it writes the address that it wants opened.

@@ -112,14 +112,3 @@ export async function connect({ url, key }, name) {
   await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: { authorization: `Bearer ${key}` } } }));
   return client;
 }
-
-/** Waits until `holds` is true of what `find` answers. */
-export async function eventually(find, holds, what) {
-  const deadline = Date.now() + 30_000;
-  for (;;) {
-    const found = await find();
-    if (holds(found)) return found;
-    if (Date.now() > deadline) throw new Error(`${what}; found ${JSON.stringify(found)}`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-}

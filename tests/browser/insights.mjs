@@ -1,6 +1,6 @@
 // Insights of a workspace with calls: numbers, the map of durations, errors and people lead to the calls behind them;
 // light, dark and on a phone.
-import { base, check, finish, launch, look, openContext, walkWithTab, watch } from "./chromium.mjs";
+import { base, check, eventually, finish, launch, look, openContext, walkWithTab, watch } from "./chromium.mjs";
 
 const { EMAIL, PASSWORD, WORKSPACE, PERIOD } = process.env;
 const browser = await launch();
@@ -32,7 +32,7 @@ async function led(what, ...names) {
   for (const name of names) await bar.getByRole("button", { name: `Remove the filter ${name}`, exact: true }).waitFor();
   const calls = page.getByRole("table", { name: "Calls" });
   await calls.waitFor();
-  check((await calls.getByRole("row").count()) > 1, `${what} leads to its calls`);
+  await eventually(() => calls.getByRole("row").count(), (rows) => rows > 1, `${what} leads to its calls`);
   return calls;
 }
 
@@ -43,14 +43,12 @@ await walkWithTab(page, "90-insights");
 // The map: one stop of the Tab key, and arrows within.
 const map = page.getByRole("table", { name: /Calls by step and duration/ });
 const cells = map.getByRole("link");
-const shown = await cells.count();
-check(shown > 0, "the map has cells with calls", shown);
+const shown = await eventually(() => cells.count(), (count) => count > 0, "the map has cells with calls");
 check((await map.locator('a[tabindex="0"]').count()) === 1, "the map is one stop of the Tab key");
 const focused = () => page.evaluate(() => document.activeElement?.getAttribute("aria-label"));
 await map.locator('a[tabindex="0"]').focus();
 await page.keyboard.press("End");
-const last = await focused();
-check(/calls? of .+ to .+|calls? of over/.test(last ?? ""), "a cell says its calls, its durations and its time", last);
+const last = await eventually(focused, (text) => /calls? of .+ to .+|calls? of over/.test(text ?? ""), "a cell says its calls, its durations and its time");
 const reached = new Set([last]);
 for (const key of ["ArrowUp", "ArrowDown", "ArrowDown", "ArrowUp", "Home", "ArrowRight", "ArrowLeft"]) {
   await page.keyboard.press(key);
@@ -66,7 +64,7 @@ await page.goBack();
 await button("Show as a table").click();
 const numbers = page.getByRole("table", { name: "Durations over time" });
 await numbers.getByRole("link").first().waitFor();
-check((await numbers.getByRole("link").count()) === Math.min(shown, 100), "the table has the cells of the map");
+await eventually(() => numbers.getByRole("link").count(), (count) => count === Math.min(shown, 100), "the table has the cells of the map");
 await look(page, "91-insights-table");
 
 // Errors.

@@ -1,5 +1,5 @@
 // A newcomer in a real browser: account, workspace, import, credential, server, a first call, the snippet. Then the same pages on a phone.
-import { base, check, finish, launch, look, openContext, watch } from "./chromium.mjs";
+import { base, check, clipboard, eventually, finish, launch, look, openContext, watch } from "./chromium.mjs";
 
 const browser = await launch();
 const context = await openContext(browser, { permissions: ["clipboard-read", "clipboard-write"] });
@@ -62,7 +62,7 @@ await button(/Continue with \d+ tools/).waitFor();
 await look(page, "07-import-tools");
 await page.getByRole("checkbox").nth(2).click();
 await button(/Continue with \d+ tools/).click();
-check((await page.getByLabel("Key", { exact: true }).inputValue()) === "harbour-demo-key", "the demo key is filled in");
+await eventually(() => page.getByLabel("Key", { exact: true }).inputValue(), (key) => key === "harbour-demo-key", "the demo key is filled in");
 await page.getByLabel("Key", { exact: true }).fill("a-wrong-key");
 await look(page, "08-import-credential");
 await button("Save and test").click();
@@ -88,10 +88,10 @@ const clients = ["Claude", "ChatGPT", "Cursor", "VS Code"];
 for (const client of clients) {
   const tab = page.getByRole("tab", { name: client, exact: false }).first();
   await tab.click();
-  check((await tab.getAttribute("aria-selected")) === "true", `the snippet for ${client} is shown`);
+  await eventually(() => tab.getAttribute("aria-selected"), (selected) => selected === "true", `the snippet for ${client} is shown`);
 }
 await button(/^Copy/).last().click();
-const copied = await page.evaluate(() => navigator.clipboard.readText());
+const copied = await clipboard(page, "a snippet is copied");
 check(copied.includes(`/t/${ws}/`), "the snippet in the clipboard names the server", copied);
 await look(page, "11-connect");
 
@@ -154,8 +154,9 @@ for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
   await look(reader, `30-docs-${colorScheme}`);
   await reader.locator("article").getByRole("link", { name: "attach", exact: true }).click();
   await reader.getByRole("heading", { level: 1, name: "Attach a private server" }).waitFor();
+  await reader.evaluate(() => navigator.clipboard.writeText("nothing yet"));
   await reader.getByRole("button", { name: "Copy" }).first().click();
-  const command = await reader.evaluate(() => navigator.clipboard.readText());
+  const command = await clipboard(reader, "a text of a page is copied", "nothing yet");
   check(command.includes("portolan attach"), "the code of a page is copied", command);
   await look(reader, `31-docs-attach-${colorScheme}`);
   await reader.keyboard.press("/");

@@ -1,5 +1,5 @@
 // Sessions of a workspace: two clients of the playground, the timeline of one, and its end; light, dark and on a phone.
-import { base, check, finish, launch, look, openContext, watch } from "./chromium.mjs";
+import { base, check, eventually, finish, launch, look, openContext, watch } from "./chromium.mjs";
 
 const { EMAIL, PASSWORD, SERVER } = process.env;
 const browser = await launch();
@@ -44,14 +44,14 @@ const table = page.getByRole("table", { name: "Sessions" });
 await table.getByText("2025-11-25").waitFor();
 await table.getByText("2026-07-28").waitFor();
 const row = table.getByRole("row").filter({ hasText: "2025-11-25" });
-check((await row.textContent()).includes("portolan-playground"), "the client's name is shown", await row.textContent());
-check((await row.textContent()).includes(EMAIL), "the person is shown");
+await eventually(() => row.textContent(), (text) => text.includes("portolan-playground"), "the client's name is shown");
+await eventually(() => row.textContent(), (text) => text.includes(EMAIL), "the person is shown");
 await row.getByText("1 stream").waitFor();
 check(true, "the open stream of the session is counted");
 await button("Show the timeline of portolan-playground", row).click();
 const timeline = page.getByRole("list", { name: "Timeline of portolan-playground" });
 await timeline.getByText("tools/call").waitFor();
-check((await timeline.textContent()).includes("Session opened"), "the timeline begins with the session", await timeline.textContent());
+await eventually(() => timeline.textContent(), (text) => text.includes("Session opened"), "the timeline begins with the session");
 await look(page, "81-sessions");
 await page.emulateMedia({ colorScheme: "dark" });
 await look(page, "82-sessions-dark");

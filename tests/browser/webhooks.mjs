@@ -2,20 +2,20 @@
 // sent again, the secret is rotated, missed events are replayed, and 410 disables it; light, dark and on a phone.
 import { createHmac } from "node:crypto";
 import { createServer } from "node:http";
-import { base, check, look, lookEverywhere, picture, tabTo, walkWithTab } from "./chromium.mjs";
-import { ask, button, eventually, open } from "./harbour.mjs";
+import { base, check, eventually, focused, look, lookEverywhere, picture, tabTo, walkWithTab } from "./chromium.mjs";
+import { ask, button, open } from "./harbour.mjs";
 
 const { PORT } = process.env;
 
-/** Messages as they came, and the statuses that answer the next ones; 204 without one. */
+/** Messages as they came, and the statuses, or promises of them, that answer the next ones; 204 without one. */
 const received = [];
 const statuses = [];
 createServer((request, response) => {
   const parts = [];
   request.on("data", (part) => parts.push(part));
-  request.on("end", () => {
+  request.on("end", async () => {
     received.push({ headers: request.headers, body: Buffer.concat(parts).toString("utf8") });
-    const status = statuses.shift() ?? 204;
+    const status = (await statuses.shift()) ?? 204;
     response.writeHead(status).end(status === 204 ? undefined : "The queue is full.");
   });
 }).listen(Number(PORT), "127.0.0.1");
@@ -50,7 +50,7 @@ const url = dialog.getByLabel("URL");
 await tabTo(page, button("Add endpoint", dialog), "the button that adds");
 await page.keyboard.press("Enter");
 await dialog.getByText("Choose at least one event.").waitFor();
-await eventually(() => url.evaluate((field) => field === document.activeElement), Boolean, "the focus is at the first fault");
+await focused(url, "the focus is at the first fault");
 await look(page, "91-webhooks-faults");
 await page.keyboard.type(`http://127.0.0.1:${PORT}/hooks/portolan`);
 await tabTo(page, dialog.getByLabel("Description"), "the description");
@@ -80,11 +80,14 @@ await page.getByRole("heading", { name: "No deliveries" }).waitFor();
 await look(page, "93-webhook-no-deliveries");
 
 // The receiver fails once: the log shows the attempt, and the next one delivers.
-statuses.push(503);
+// The next attempt is not answered before the page has shown the first one.
+let answer;
+statuses.push(503, new Promise((resolve) => (answer = resolve)));
 await button("Send test", page).click();
 const deliveries = page.getByRole("table", { name: "Deliveries" });
 const row = deliveries.getByRole("row").filter({ hasText: "endpoint.test" });
 await row.getByText("Pending · 503").waitFor();
+answer(204);
 const failed = await arrival(3, "the test message arrives");
 check(isSigned(failed, first), "the message is signed");
 const repeated = await arrival(4, "the message is sent again after its failure");
