@@ -31,7 +31,7 @@ use portolan_storage::{
     },
     registry::credential_states::{self, Seen},
 };
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -44,8 +44,12 @@ use crate::{
 /// Most entries of one statement.
 const BATCH: usize = 500;
 
-/// How long entries are collected.
+/// How long entries are collected after a pause: a person who makes a call sees it soon.
 const COLLECT: Duration = Duration::from_millis(250);
+
+/// From one statement to the next while calls go on. A statement costs Postgres the same with few
+/// rows and with many.
+const APART: Duration = Duration::from_secs(1);
 
 /// Digits of a session's name: it names a session for people, and opens none.
 const SESSION_DIGITS: usize = 16;
@@ -249,19 +253,22 @@ impl Writer {
     /// Writes until no call runs any more.
     pub(crate) async fn run(mut self, drained: CancellationToken) {
         let mut batch = Vec::with_capacity(BATCH);
+        let mut earliest = Instant::now();
         while !drained.is_cancelled() {
             tokio::select! {
                 taken = self.queue.recv_many(&mut batch, BATCH) => if taken == 0 { return },
                 () = drained.cancelled() => break,
             }
             if batch.len() < BATCH {
+                let collected = earliest.max(Instant::now() + COLLECT);
                 tokio::select! {
-                    () = tokio::time::sleep(COLLECT) => {}
+                    () = tokio::time::sleep_until(collected) => {}
                     () = drained.cancelled() => {}
                 }
                 self.take_waiting(&mut batch);
             }
             self.write(&mut batch).await;
+            earliest = Instant::now() + APART;
         }
         loop {
             self.take_waiting(&mut batch);
