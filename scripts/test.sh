@@ -12,12 +12,15 @@ export SQLX_OFFLINE=true
 unset DATABASE_URL
 
 scripts/require.sh
-step "Tools"
-scripts/test-tools.sh
+# What the tests need is fetched beside the first steps: that is waiting for the network.
+mkdir -p target
+fetched=$PWD/target/test-tools.log
+scripts/test-tools.sh >"$fetched" 2>&1 &
+tools=$!
+trap 'kill "$tools" 2>/dev/null || true' EXIT
 # Crates for other systems too: the tests of the repository read every crate of the lockfile,
 # without the network.
 cargo fetch --quiet --locked
-export PATH=$PATH:$PWD/.portolan/tools/programs/bin
 step "Console"
 scripts/web.sh
 npm --prefix web run --silent check
@@ -25,13 +28,22 @@ npm --prefix web run --silent test
 step "Format and lints"
 cargo fmt --all --check
 cargo clippy --quiet --workspace --all-targets -- -D warnings
-step "Deploy files"
-scripts/lint-deploy.sh
 step "Build"
 cargo build --workspace --bins --tests --examples
+step "Tools"
+wait "$tools" || {
+    cat "$fetched"
+    exit 1
+}
+trap - EXIT
+export PATH=$PATH:$PWD/.portolan/tools/programs/bin
+step "Deploy files"
+scripts/lint-deploy.sh
 step "Tests"
 # Tests of SQL get a private Postgres; end-to-end tests start the built binary, which brings its own.
 if cargo nextest --version >/dev/null 2>&1; then
+    # Many tests wait for a timer or for another process: with one test for each processor, a quarter of their time was idle.
+    export NEXTEST_TEST_THREADS=${NEXTEST_TEST_THREADS:-$(($(nproc) * 3 / 2))}
     scripts/with-postgres.sh cargo nextest run --workspace
 else
     # Slower, and without limits of time; building nextest would take longer than it saves.

@@ -5,6 +5,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+    sync::{LazyLock, Mutex, PoisonError},
 };
 
 use anyhow::{Context, Result};
@@ -56,18 +57,25 @@ pub fn is_rust(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|end| end == "rs")
 }
 
+static FUNCTION: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^(\s*)(?:pub(?:\([a-z]+\))? )?(?:async )?fn ([a-z0-9_]+)")
+        .expect("it is a pattern")
+});
+static MODULE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^(\s*)(?:pub(?:\([a-z]+\))? )?mod (\w+) \{$").expect("it is a pattern")
+});
+
 /// The functions that are tests: by attribute, or, where a list of cases runs them, by their name.
 pub fn tests_of(source: &str, is_case: impl Fn(&str) -> bool) -> Vec<Test> {
     let lines: Vec<&str> = source.lines().collect();
-    let function = Regex::new(r"^(\s*)(?:pub(?:\([a-z]+\))? )?(?:async )?fn ([a-z0-9_]+)")
-        .expect("it is a pattern");
-    let module =
-        Regex::new(r"^(\s*)(?:pub(?:\([a-z]+\))? )?mod (\w+) \{$").expect("it is a pattern");
     let mut tests = Vec::new();
     // Where the scan is: modules with what they are indented by.
     let mut inside: Vec<(&str, &str)> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
-        if let Some(found) = module.captures(line) {
+        // A search of the pattern in each line costs seconds without optimisation.
+        if line.contains("mod ")
+            && let Some(found) = MODULE.captures(line)
+        {
             let [indent, name] = [1, 2].map(|group| found.get(group).map_or("", |it| it.as_str()));
             inside.push((indent, name));
             continue;
@@ -77,7 +85,10 @@ pub fn tests_of(source: &str, is_case: impl Fn(&str) -> bool) -> Vec<Test> {
         {
             inside.pop();
         }
-        let Some(found) = function.captures(line) else {
+        if !line.contains("fn ") {
+            continue;
+        }
+        let Some(found) = FUNCTION.captures(line) else {
             continue;
         };
         let above = lines[..at]
@@ -136,9 +147,7 @@ fn binary_of(path: &Path) -> Result<Option<(String, Vec<String>)>> {
         .skip(1)
         .find(|folder| root.join(folder).join("Cargo.toml").is_file())
         .context("a package")?;
-    let manifest: toml::Table =
-        fs::read_to_string(root.join(package).join("Cargo.toml"))?.parse()?;
-    let name = manifest["package"]["name"].as_str().context("a name")?;
+    let name = name_of(package)?;
     let mut parts: Vec<String> = path
         .strip_prefix(package)?
         .with_extension("")
@@ -154,7 +163,7 @@ fn binary_of(path: &Path) -> Result<Option<(String, Vec<String>)>> {
     let is_library = root.join(package).join("src/lib.rs").is_file();
     let mut parts = parts.into_iter();
     let binary = match parts.next().as_deref() {
-        Some("src") if is_library => name.to_owned(),
+        Some("src") if is_library => name,
         Some("src") => format!("{name}::bin/{name}"),
         Some("examples" | "benches") | None => return Ok(None),
         Some("tests") => match parts.next() {
@@ -168,6 +177,20 @@ fn binary_of(path: &Path) -> Result<Option<(String, Vec<String>)>> {
         Some(test) => format!("{name}::{test}"),
     };
     Ok(Some((binary, parts.collect())))
+}
+
+/// The name of the package of a folder. A manifest is read once: a thousand files have thirty.
+fn name_of(package: &Path) -> Result<String> {
+    static NAMES: LazyLock<Mutex<BTreeMap<PathBuf, String>>> = LazyLock::new(Mutex::default);
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(name) = names.get(package) {
+        return Ok(name.clone());
+    }
+    let manifest = fs::read_to_string(repository().join(package).join("Cargo.toml"))?;
+    let manifest: toml::Table = manifest.parse()?;
+    let name = manifest["package"]["name"].as_str().context("a name")?;
+    names.insert(package.to_owned(), name.to_owned());
+    Ok(name.to_owned())
 }
 
 /// The same for a file outside `src` that a module of the package names with `#[path]`.
