@@ -319,6 +319,12 @@ async fn access_tokens_are_made_used_and_revoked() -> Result<()> {
     with_own_data("access_tokens.mjs").await
 }
 
+/// Rule: API-16, API-20, API-21.
+#[tokio::test]
+async fn trusted_pipelines_are_made_used_and_deleted() -> Result<()> {
+    with_own_data("pipelines.mjs").await
+}
+
 /// Rule: CONF-6, CONF-13.
 #[tokio::test]
 async fn configuration_is_shown_applied_and_owned() -> Result<()> {

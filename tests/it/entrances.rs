@@ -362,6 +362,8 @@ const FIELDS: &[&str] = &[
     "refresh_token",
     "resource",
     "scope",
+    "subject_token",
+    "subject_token_type",
     "token",
     "token_type_hint",
     "unheard_of",
@@ -379,7 +381,12 @@ async fn oauth(stack: &Stack, findings: &mut Findings) -> Result<()> {
         "/oauth/revoke",
         "/oauth/introspect",
     ] {
-        for grant in ["authorization_code", "refresh_token", "client_credentials"] {
+        for grant in [
+            "authorization_code",
+            "refresh_token",
+            "client_credentials",
+            "urn:ietf:params:oauth:grant-type:token-exchange",
+        ] {
             for field in FIELDS {
                 for evil in evils() {
                     let mut fields = vec![

@@ -39,6 +39,9 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         (Method::GET, "/resources".to_owned()),
         (Method::GET, "/access-tokens".to_owned()),
         (Method::DELETE, format!("/access-tokens/tok_{random}")),
+        (Method::GET, "/trusted-pipelines".to_owned()),
+        (Method::PUT, format!("/trusted-pipelines/pip_{random}")),
+        (Method::DELETE, format!("/trusted-pipelines/pip_{random}")),
         (Method::POST, "/mcp".to_owned()),
         (Method::GET, "/calls".to_owned()),
         (Method::GET, "/calls/export".to_owned()),
@@ -151,6 +154,9 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         ("PUT", _) if rest.starts_with("/resources/") => native::resources("x").swap_remove(0),
         ("PATCH", _) if rest.starts_with("/prompts/") || rest.starts_with("/resources/") => {
             json!({"enabled": false})
+        }
+        ("PUT", _) if rest.starts_with("/trusted-pipelines/") => {
+            json!({"name": "x", "issuer": "https://ci.example", "subject": "x", "scopes": ["audit:read"]})
         }
         ("PUT", "credential") => json!({"kind": "bearer", "token": "x"}),
         ("PUT", "tools") => json!({"tools": []}),

@@ -3,6 +3,7 @@ import { isObject } from './json-schema';
 /** Texts of the audit log's entries, by the code of the action. */
 const actions: Record<string, string> = {
   'access_token.created': 'Access token created',
+  'access_token.issued': 'Access token issued to a pipeline',
   'access_token.revoked': 'Access token revoked',
   'api_key.created': 'API key created',
   'api_key.revoked': 'API key revoked',
@@ -61,6 +62,9 @@ const actions: Record<string, string> = {
   'tenant.workspace_tokens_changed': 'Workspace-wide tokens changed',
   'tool.redefined': 'Request of a tool changed',
   'tools.switched': 'Tools enabled or disabled',
+  'trusted_pipeline.changed': 'Trusted pipeline changed',
+  'trusted_pipeline.created': 'Pipeline trusted',
+  'trusted_pipeline.deleted': 'Trusted pipeline deleted',
   'upstream.connected': 'Account of a source connected',
   'upstream.disconnected': 'Account of a source disconnected',
   'upstream.sign_in_removed': 'Sign-in of a source removed',

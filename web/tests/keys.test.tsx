@@ -27,6 +27,27 @@ const account: Schemas['ServiceAccount'] = {
   created_at: '2026-01-01T00:00:00Z',
   secrets: [{ id: 'sec_1', hint: 'cs_AbCdEf', created_at: '2026-01-01T00:00:00Z' }],
 };
+const pipeline: Schemas['TrustedPipeline'] = {
+  id: 'pip_1',
+  name: 'Deploy',
+  issuer: 'https://token.actions.githubusercontent.com',
+  audience: 'https://portolan.example',
+  subject: 'repo:acme/web:ref:refs/heads/main',
+  claims: { environment: 'production' },
+  role: 'developer',
+  scopes: ['registry:write'],
+  minutes: 15,
+  created_at: '2026-01-01T00:00:00Z',
+  refusals: [
+    {
+      reason: 'subject',
+      message: 'The subject of the job does not fit.',
+      seen: 'repo:acme/web:pull_request',
+      times: 3,
+      last_at: '2026-01-02T00:00:00Z',
+    },
+  ],
+};
 const as = (role: Schemas['Role']): Schemas['Me'] => ({
   ...me,
   workspaces: me.workspaces.map((one) => ({ ...one, role })),
@@ -36,6 +57,7 @@ const lists = (role: Schemas['Role'] = 'owner') => ({
   [`GET ${base}/api-keys`]: { body: { items: [key] } },
   [`GET ${base}/service-accounts`]: { body: { items: [account] } },
   [`GET ${base}/access-tokens`]: { body: { items: [] } },
+  [`GET ${base}/trusted-pipelines`]: { body: { items: [pipeline] } },
   [`GET ${base}/servers`]: { body: { items: [] } },
 });
 const patient = { timeout: 20_000 };
@@ -115,4 +137,73 @@ test('a member sees keys and no service accounts; a viewer makes none', async ()
   expect(await screen.findByText('mcpk_AbCdEf…', {}, patient)).toBeTruthy();
   expect(screen.queryByRole('button', { name: 'New API key' })).toBeNull();
   expect(screen.queryByText('Service accounts')).toBeNull();
+}, 30_000);
+
+test('a pipeline is trusted with the conditions of its form, and a refusal stands at its field', async () => {
+  const received = serve({
+    ...lists(),
+    [`POST ${base}/trusted-pipelines`]: refusal(422, {
+      code: 'issuer_unusable',
+      message: 'This issuer cannot be used: it is away.',
+      field: 'issuer',
+    }),
+  });
+  open('/w/harbour/keys');
+  const user = userEvent.setup();
+  await user.click(await screen.findByRole('button', { name: 'Trust a pipeline' }, patient));
+  const dialog = await screen.findByRole('dialog', {}, patient);
+  const save = within(dialog).getByRole('button', { name: 'Trust pipeline' });
+  await user.click(save);
+  expect(await within(dialog).findByText('Enter the subject of the job.')).toBeTruthy();
+  await user.type(within(dialog).getByLabelText(/^Name/), 'Release');
+  await user.type(within(dialog).getByLabelText(/^Subject/), 'repo:acme/web:*');
+  await user.type(within(dialog).getByLabelText('Further claims'), 'no value');
+  expect(
+    await within(dialog).findByText('Write each claim on a line of its own, as name = value.'),
+  ).toBeTruthy();
+  await user.clear(within(dialog).getByLabelText('Further claims'));
+  await user.type(
+    within(dialog).getByLabelText('Further claims'),
+    'environment = production{Enter}ref=refs/heads/main',
+  );
+  await user.click(within(dialog).getByLabelText('registry:read'));
+  await user.click(save);
+  expect(
+    await within(dialog).findByText('This issuer cannot be used: it is away.', {}, patient),
+  ).toBeTruthy();
+  const sent = received.find((one) => one.method === 'POST');
+  expect(sent?.body).toEqual({
+    name: 'Release',
+    issuer: 'https://token.actions.githubusercontent.com',
+    subject: 'repo:acme/web:*',
+    claims: { environment: 'production', ref: 'refs/heads/main' },
+    role: 'developer',
+    scopes: ['registry:read'],
+    minutes: 15,
+  });
+}, 30_000);
+
+test('a trusted pipeline shows its refusals, is changed, and is deleted when that is confirmed', async () => {
+  const received = serve({
+    ...lists(),
+    [`PUT ${base}/trusted-pipelines/pip_1`]: { body: { ...pipeline, minutes: 30 } },
+    [`DELETE ${base}/trusted-pipelines/pip_1`]: { status: 204 },
+  });
+  open('/w/harbour/keys');
+  const user = userEvent.setup();
+  expect(await screen.findByText('repo:acme/web:pull_request', {}, patient)).toBeTruthy();
+  await user.click(screen.getByRole('button', { name: 'Change Deploy' }));
+  const form = await screen.findByRole('dialog', {}, patient);
+  expect(within(form).getByLabelText('Further claims')).toHaveProperty('value', 'environment = production');
+  await user.clear(within(form).getByLabelText(/^Minutes/));
+  await user.type(within(form).getByLabelText(/^Minutes/), '30');
+  await user.click(within(form).getByRole('button', { name: 'Save' }));
+  expect(await screen.findByText('Deploy was changed.', {}, patient)).toBeTruthy();
+  const { id: _, created_at: __, refusals: ___, ...trust } = pipeline;
+  expect(received.find((one) => one.method === 'PUT')?.body).toEqual({ ...trust, minutes: 30 });
+  await user.click(await screen.findByRole('button', { name: 'Delete Deploy' }, patient));
+  const asked = await screen.findByRole('dialog', { name: 'Delete this trusted pipeline?' }, patient);
+  expect(received.some((one) => one.method === 'DELETE')).toBe(false);
+  await user.click(within(asked).getByRole('button', { name: 'Delete' }));
+  expect(await screen.findByText('Deploy was deleted.', {}, patient)).toBeTruthy();
 }, 30_000);

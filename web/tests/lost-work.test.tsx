@@ -162,6 +162,7 @@ test('REVIEW-UX-BUG-3 and REVIEW-UX-BUG-8: Escape does not take a secret away, a
     [`GET ${base}/api-keys`]: { body: { items: [] } },
     [`GET ${base}/service-accounts`]: { body: { items: [] } },
     [`GET ${base}/access-tokens`]: { body: { items: [] } },
+    [`GET ${base}/trusted-pipelines`]: { body: { items: [] } },
     [`GET ${base}/servers`]: { body: { items: [] } },
     [`POST ${base}/api-keys`]: { status: 201, body: { key, secret: 'mcpk_secret' } },
   });
@@ -190,6 +191,7 @@ test('REVIEW-UX-BUG-3: Escape while a key is being created does not lose its sec
     [`GET ${base}/api-keys`]: { body: { items: [] } },
     [`GET ${base}/service-accounts`]: { body: { items: [] } },
     [`GET ${base}/access-tokens`]: { body: { items: [] } },
+    [`GET ${base}/trusted-pipelines`]: { body: { items: [] } },
     [`GET ${base}/servers`]: { body: { items: [] } },
     [`POST ${base}/api-keys`]: async () => {
       await answered;

@@ -12,7 +12,7 @@ use portolan_model::Timestamp;
 use serde::Deserialize;
 
 use crate::{
-    assertion::{AssertionError, Audience, ClientKeys, Header, algorithm, object},
+    assertion::{AssertionError, Audience, ClientKeys, CompactJws, Header, algorithm, object},
     digests_equal,
 };
 
@@ -150,20 +150,8 @@ pub fn verify(
     expected: &Expected<'_>,
     now: Timestamp,
 ) -> Result<IdToken, IdTokenError> {
-    if text.len() > MAX_BYTES {
-        return Err(IdTokenError::Malformed);
-    }
-    let (signed, signature) = text.rsplit_once('.').ok_or(IdTokenError::Malformed)?;
-    let (header, payload) = signed.split_once('.').ok_or(IdTokenError::Malformed)?;
-    if payload.contains('.') || signature.is_empty() {
-        return Err(IdTokenError::Malformed);
-    }
-    let decoded = |part: &str| {
-        URL_SAFE_NO_PAD
-            .decode(part)
-            .map_err(|_| IdTokenError::Malformed)
-    };
-    let header: Header = object(&decoded(header)?).ok_or(IdTokenError::Header)?;
+    let jws = CompactJws::read(text, MAX_BYTES).ok_or(IdTokenError::Malformed)?;
+    let header: Header = object(&jws.header).ok_or(IdTokenError::Header)?;
     let is_id_token = header
         .typ
         .as_deref()
@@ -178,12 +166,12 @@ pub fn verify(
             AssertionError::UnknownKey => IdTokenError::UnknownKey,
             _ => IdTokenError::Header,
         })?;
-    if !jsonwebtoken::crypto::verify(signature, signed.as_bytes(), &known.key, algorithm)
-        .unwrap_or(false)
+    let signed = jws.signed.as_bytes();
+    if !jsonwebtoken::crypto::verify(jws.signature, signed, &known.key, algorithm).unwrap_or(false)
     {
         return Err(IdTokenError::Signature);
     }
-    let claims: Claims = object(&decoded(payload)?).ok_or(IdTokenError::Claims)?;
+    let claims: Claims = object(&jws.payload).ok_or(IdTokenError::Claims)?;
     check(&claims, expected, algorithm, now.unix_timestamp())?;
     Ok(IdToken {
         subject: claims.sub,

@@ -16,6 +16,7 @@
 //! | [`jwt`] | access tokens: claims, strict verification |
 //! | [`assertion`] | JWTs by which clients prove themselves, and the keys that these are checked with |
 //! | [`id_token`] | what an OpenID provider says of who signed in there |
+//! | [`subject_token`] | what a job of a CI system says of itself |
 //! | [`jwks`] | public keys on the wire |
 //! | [`client_key`] | our client assertions for external authorization servers |
 //! | [`totp`] | codes of authenticator apps, and recovery codes |
@@ -38,6 +39,7 @@ pub mod random;
 pub mod ring;
 pub mod seal;
 pub mod secret;
+pub mod subject_token;
 pub mod token;
 pub mod totp;
 pub mod vault;
@@ -56,6 +58,7 @@ pub use purpose::Purpose;
 pub use ring::SigningKeys;
 pub use seal::{Keys, MasterSecret};
 pub use secret::Secret;
+pub use subject_token::{JobClaims, SubjectToken, SubjectTokenError};
 pub use token::{SecretToken, TokenForm, digest, digests_equal};
 pub use totp::TotpSecret;
 pub use vault::DataKey;

@@ -13,7 +13,10 @@ use aws_lc_rs::{
     },
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use portolan_keys::{Assertion, AssertionError, ClientKeys, InvalidKeys, assertion::Proof};
+use portolan_keys::{
+    Assertion, AssertionError, ClientKeys, InvalidKeys, SubjectToken, SubjectTokenError,
+    assertion::{ALGORITHMS, Proof},
+};
 use portolan_model::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -104,20 +107,42 @@ fn check(jwt: &str, keys: &ClientKeys) -> Result<Proof, AssertionError> {
     Assertion::read(jwt)?.verify(keys, &AUDIENCES, now())
 }
 
-#[test]
-fn c13_each_algorithm_proves_with_its_own_key() {
-    let pairs = [
+/// A pair for each algorithm that is served.
+fn pairs() -> [(&'static str, Pair); 4] {
+    let rsa = || Pair::Rsa(Box::new(RsaKeyPair::generate(KeySize::Rsa2048).unwrap()));
+    [
         ("ES256", Pair::ec()),
         ("EdDSA", Pair::Ed(Ed25519KeyPair::generate().unwrap())),
-        (
-            "RS256",
-            Pair::Rsa(Box::new(RsaKeyPair::generate(KeySize::Rsa2048).unwrap())),
-        ),
-        (
-            "PS256",
-            Pair::Rsa(Box::new(RsaKeyPair::generate(KeySize::Rsa2048).unwrap())),
-        ),
-    ];
+        ("RS256", rsa()),
+        ("PS256", rsa()),
+    ]
+}
+
+/// Rule: API-18.
+#[test]
+fn a_job_is_proved_by_each_algorithm_and_its_own_key() {
+    let at = now().unix_timestamp();
+    let claims = json!({"iss": ISSUER, "sub": "job", "aud": "us", "iat": at, "exp": at + 60});
+    let all = ALGORITHMS.map(str::to_owned);
+    let pairs = pairs();
+    for (alg, pair) in &pairs {
+        let text = pair.sign(&json!({"alg": alg, "typ": "JWT", "kid": "k"}), &claims);
+        let token = SubjectToken::read(&text).unwrap();
+        for (other, signer) in &pairs {
+            let proved = token.verify(&keys(&signer.jwk()), &all, now());
+            let expected = match (*alg, *other) {
+                (alg, other) if alg == other => Ok("job".to_owned()),
+                ("RS256", "PS256") | ("PS256", "RS256") => Err(SubjectTokenError::Signature),
+                _ => Err(SubjectTokenError::UnknownKey),
+            };
+            assert_eq!(proved.map(|job| job.subject), expected, "{alg} {other}");
+        }
+    }
+}
+
+#[test]
+fn c13_each_algorithm_proves_with_its_own_key() {
+    let pairs = pairs();
     for (at, (alg, pair)) in pairs.iter().enumerate() {
         for header in [
             json!({"alg": alg}),

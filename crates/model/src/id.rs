@@ -220,6 +220,8 @@ kinds! {
     ApiKeyKind, ApiKeyId, "key";
     /// A token of the management API.
     AccessTokenKind, AccessTokenId, "tok";
+    /// A trusted pipeline, whose jobs get such tokens.
+    PipelineKind, PipelineId, "pip";
     /// A secret of an OAuth client.
     ClientSecretKind, ClientSecretId, "sec";
     /// A passkey of a person.

@@ -14,6 +14,7 @@
 //! | [`member`] | roles and what each may do |
 //! | [`factor`] | how sessions were proved, and what tenants ask of that |
 //! | [`scope`] | OAuth scopes |
+//! | [`pipeline`] | which jobs of a CI system get a token of the management API |
 //! | [`subject`] | whom a token speaks for: a person or a service account |
 //! | [`resource`] | the canonical form of an MCP server's URL (RFC 8707) |
 //! | [`redirect`] | which redirect URIs may be registered, and which requests match them |
@@ -42,6 +43,7 @@ pub mod id;
 pub mod limits;
 pub mod live_session;
 pub mod member;
+pub mod pipeline;
 pub mod prompt;
 pub mod redirect;
 pub mod registry;

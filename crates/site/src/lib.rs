@@ -30,6 +30,7 @@ pub mod mail;
 pub mod names;
 pub mod oauth_parts;
 pub mod pages;
+pub mod pipeline_issuers;
 pub mod presented_token;
 pub mod rate;
 pub mod readers;

@@ -13,7 +13,10 @@ use time::Duration;
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::task::TaskTracker;
 
-use crate::rate::{Budget, Rates};
+use crate::{
+    pipeline_issuers::PipelineIssuers,
+    rate::{Budget, Rates},
+};
 
 /// Most concurrent fetches from one host (AUTH-C2).
 const PER_HOST: usize = 4;
@@ -131,6 +134,8 @@ pub struct OAuthParts {
     pub services: Services,
     /// Budget of a workspace for messages on admission.
     pub admission_mails: Rates,
+    /// Keys of the issuers of trusted pipelines.
+    pub pipeline_issuers: PipelineIssuers,
 }
 
 impl OAuthParts {
@@ -177,6 +182,7 @@ impl OAuthParts {
                 burst: 20,
                 per: Duration::DAY,
             }),
+            pipeline_issuers: PipelineIssuers::default(),
         }
     }
 }

@@ -95,6 +95,18 @@ const SESSION_LOOKS: Budget = Budget {
     per: Duration::minutes(1),
 };
 
+/// Token exchanges of one address (API-22). Runners of a CI system share addresses.
+const EXCHANGES: Budget = Budget {
+    burst: 60,
+    per: Duration::minutes(1),
+};
+
+/// Tokens of the pipelines of one workspace (API-22).
+const PIPELINE_TOKENS: Budget = Budget {
+    burst: 60,
+    per: Duration::minutes(1),
+};
+
 /// Requests of one token of the management API (API-10).
 pub const API_REQUESTS: Budget = Budget {
     burst: 300,
@@ -121,6 +133,8 @@ pub struct Throttle {
     looks: Counted,
     session_looks: Counted,
     api_requests: Counted,
+    exchanges: Counted,
+    pipeline_tokens: Counted,
 }
 
 /// The error for an empty budget, with the time to wait.
@@ -226,6 +240,8 @@ impl Throttle {
             session_looks: count("auth:session_looks", SESSION_LOOKS),
             challenges: count("auth:challenges", CHALLENGES),
             api_requests: count("auth:api_requests", API_REQUESTS),
+            exchanges: count("auth:exchanges", EXCHANGES),
+            pipeline_tokens: count("auth:pipeline_tokens", PIPELINE_TOKENS),
         }
     }
 
@@ -348,6 +364,20 @@ impl Throttle {
         let key = token.to_string();
         self.api_requests.take(&key, now).await?;
         Ok(self.api_requests.left(&key, now))
+    }
+
+    /// Takes a token exchange from the budget of its address.
+    pub async fn exchange(&self, ip: IpAddr, now: Timestamp) -> Result<(), TooEarly> {
+        if self.is_exempt(ip) {
+            return Ok(());
+        }
+        self.exchanges.take(&block(ip), now).await
+    }
+
+    /// Takes a token of a pipeline from the budget of its workspace. The job has proved itself, so
+    /// that strangers do not use the budget up.
+    pub async fn pipeline_token(&self, tenant: TenantId, now: Timestamp) -> Result<(), TooEarly> {
+        self.pipeline_tokens.take(&tenant.to_string(), now).await
     }
 
     fn is_exempt(&self, ip: IpAddr) -> bool {

@@ -15,6 +15,7 @@ pub mod passkeys;
 pub mod second_factors;
 pub mod single_sign_on;
 pub mod tenant_domains;
+pub mod trusted_pipelines;
 pub mod users;
 pub mod verifications;
 pub mod ways_in;

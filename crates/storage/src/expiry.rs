@@ -49,6 +49,10 @@ pub enum Expired {
     ApiKeys,
     /// Tokens of the management API that ended 400 days ago.
     AccessTokens,
+    /// Tokens of trusted pipelines, at their end (API-21).
+    PipelineTokens,
+    /// JWTs of trusted pipelines that were used: at their end their own date refuses them.
+    PipelineJwts,
     /// Answers to requests with a key: 24 h.
     IdempotentRequests,
     /// What such answers took, by hour: 25 h.
@@ -104,6 +108,8 @@ impl Expired {
         Self::AssertionIds,
         Self::ApiKeys,
         Self::AccessTokens,
+        Self::PipelineTokens,
+        Self::PipelineJwts,
         Self::IdempotentRequests,
         Self::IdempotentBytes,
         Self::ConfigurationPlans,
@@ -230,6 +236,18 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             "id",
             "coalesce(revoked_at, expires_at) < $1",
             days(400)
+        ),
+        Expired::PipelineTokens => rows!(
+            "access_tokens",
+            "id",
+            "pipeline_id is not null and coalesce(revoked_at, expires_at) < $1",
+            Duration::ZERO
+        ),
+        Expired::PipelineJwts => rows!(
+            "pipeline_jwts",
+            "tenant_id, digest",
+            "expires_at < $1",
+            Duration::ZERO
         ),
         Expired::IdempotentRequests => rows!(
             "idempotent_requests",

@@ -34,6 +34,6 @@ pub use self::{
     error::OauthError,
     fetch::checked,
     metadata::AuthorizationServer,
-    openid::{bearer, key_set, openid_provider},
+    openid::{TokenIssuer, bearer, key_set, openid_provider, token_issuer},
     token::{Grant, Tokens, redeem, revoke},
 };

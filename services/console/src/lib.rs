@@ -70,6 +70,7 @@ pub mod tool_budget;
 pub mod tools;
 pub mod trash;
 pub mod trial;
+pub mod trusted_pipelines;
 pub mod upstreams;
 mod versions;
 pub mod webhooks;
@@ -124,6 +125,14 @@ fn documented() -> OpenApiRouter<AuthState> {
             access_tokens::create_workspace_token
         ))
         .routes(routes!(access_tokens::revoke_workspace_token))
+        .routes(routes!(
+            trusted_pipelines::list_trusted_pipelines,
+            trusted_pipelines::create_trusted_pipeline
+        ))
+        .routes(routes!(
+            trusted_pipelines::change_trusted_pipeline,
+            trusted_pipelines::delete_trusted_pipeline
+        ))
         .routes(routes!(workspaces::create_workspace))
         .routes(routes!(
             workspaces::show_workspace,

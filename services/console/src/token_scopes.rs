@@ -76,6 +76,7 @@ const NOUNS: &[(&str, Option<ApiScope>, Option<ApiScope>)] = &[
     ("/alerts", None, None),
     // People alone make and end tokens, and delete and restore workspaces (API-6).
     ("/access-tokens", None, None),
+    ("/trusted-pipelines", None, None),
     ("/restore", None, None),
 ];
 

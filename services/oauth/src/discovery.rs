@@ -12,7 +12,10 @@ use portolan_site::{request_context::RequestContext, state::AuthState};
 use portolan_storage::platform::connect_events::Step;
 use serde::Serialize;
 
-use crate::connection_diagnostics::{self, DescribeStep};
+use crate::{
+    connection_diagnostics::{self, DescribeStep},
+    token::exchange,
+};
 
 /// The document. Members that do not apply are left out, because clients with strict schemas refuse
 /// `null`.
@@ -28,7 +31,7 @@ struct Metadata<'a> {
     jwks_uri: String,
     response_types_supported: [&'static str; 1],
     response_modes_supported: [&'static str; 1],
-    grant_types_supported: [&'static str; 3],
+    grant_types_supported: [&'static str; 4],
     code_challenge_methods_supported: [&'static str; 1],
     token_endpoint_auth_methods_supported: [&'static str; 4],
     token_endpoint_auth_signing_alg_values_supported: [&'static str; 4],
@@ -67,7 +70,12 @@ pub(crate) async fn metadata(State(state): State<AuthState>, context: RequestCon
         jwks_uri: at("/oauth/jwks.json"),
         response_types_supported: ["code"],
         response_modes_supported: ["query"],
-        grant_types_supported: ["authorization_code", "refresh_token", "client_credentials"],
+        grant_types_supported: [
+            "authorization_code",
+            "refresh_token",
+            "client_credentials",
+            exchange::GRANT_TYPE,
+        ],
         code_challenge_methods_supported: ["S256"],
         token_endpoint_auth_methods_supported: AUTH_METHODS,
         token_endpoint_auth_signing_alg_values_supported: ALGORITHMS,

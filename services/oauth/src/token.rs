@@ -1,6 +1,7 @@
 //! `POST /oauth/token` (RFC 6749 §3.2; AUTH-1.3).
 
 pub(crate) mod code;
+pub(crate) mod exchange;
 pub(crate) mod form;
 pub(crate) mod issue;
 pub(crate) mod refresh;
@@ -94,9 +95,14 @@ async fn grant(
             "client_credentials",
             service::grant(state, context, headers, &form).await?,
         )),
+        // Boxed, because it is rare and larger than the rest of the future.
+        Some(exchange::GRANT_TYPE) => Ok((
+            "token_exchange",
+            Box::pin(exchange::exchange(state, context, &form)).await?,
+        )),
         Some(_) => Err(OAuthError::refused(
             ErrorCode::UnsupportedGrantType,
-            "use authorization_code, refresh_token or client_credentials",
+            "use authorization_code, refresh_token, client_credentials or urn:ietf:params:oauth:grant-type:token-exchange",
         )),
     }
 }

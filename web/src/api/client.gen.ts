@@ -2097,6 +2097,51 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/trusted-pipelines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The trusted pipelines of a workspace, the oldest first. For admins and owners. */
+        get: operations["list_trusted_pipelines"];
+        put?: never;
+        /**
+         * Trusts a pipeline: a job whose JWT meets the conditions gets a token of the workspace from the
+         *     token endpoint. The issuer's metadata and keys are fetched first.
+         */
+        post: operations["create_trusted_pipeline"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/trusted-pipelines/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Replaces the conditions and rights of a trusted pipeline. Tokens that its jobs have are refused
+         *     from their next request on. Another issuer is asked first.
+         */
+        put: operations["change_trusted_pipeline"];
+        post?: never;
+        /**
+         * Deletes a trusted pipeline. Its jobs get no more tokens, and those that they have are refused
+         *     from their next request on.
+         */
+        delete: operations["delete_trusted_pipeline"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/upstreams": {
         parameters: {
             query?: never;
@@ -4373,6 +4418,46 @@ export interface components {
             next_cursor?: string;
         };
         /** @description One page of a list. */
+        Listing_TrustedPipeline: {
+            /** @description In the order of the list. */
+            items: {
+                /** @description `aud` of the JWT. */
+                audience: string;
+                /** @description Further claims that the JWT must have, with their values. */
+                claims: {
+                    [key: string]: string;
+                };
+                /** Format: date-time */
+                created_at: string;
+                /** @example pip_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+                id: string;
+                /** @description `iss` of the JWT. */
+                issuer: string;
+                /**
+                 * Format: date-time
+                 * @description Time of the last token.
+                 */
+                last_used_at?: string;
+                /**
+                 * Format: int32
+                 * @description Minutes until a token expires.
+                 */
+                minutes: number;
+                /** @description Display name, which is also the name of its tokens. */
+                name: string;
+                /** @description Refused jobs since the last change, the newest first: one entry for each reason. */
+                refusals: components["schemas"]["PipelineRefusal"][];
+                /** @description The role of a token. */
+                role: components["schemas"]["Role"];
+                /** @description The permissions of a token. */
+                scopes: components["schemas"]["ApiScope"][];
+                /** @description Pattern of `sub`. */
+                subject: string;
+            }[];
+            /** @description Send it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
         Listing_Webhook: {
             /** @description In the order of the list. */
             items: {
@@ -4906,6 +4991,59 @@ export interface components {
             user_id?: string;
             /** @description Absent for a person who is no longer a member. */
             user_name?: string;
+        };
+        /** @description Refused jobs of a trusted pipeline, for one reason. */
+        PipelineRefusal: {
+            /** Format: date-time */
+            last_at: string;
+            /** @description The reason as a sentence. */
+            message: string;
+            reason: components["schemas"]["PipelineRefusalReason"];
+            /** @description The claim of the last job that does not fit; absent if its signature was not verified. */
+            seen?: string;
+            /**
+             * Format: int64
+             * @description Number of jobs.
+             */
+            times: number;
+        };
+        /**
+         * @description Why jobs were refused.
+         * @enum {string}
+         */
+        PipelineRefusalReason: "issuer" | "form" | "key" | "signature" | "time" | "audience" | "subject" | "claim" | "replay";
+        /** @description A trusted pipeline to save. */
+        PipelineTrust: {
+            /** @description `aud` of the JWT: 1 to 255 characters. Absent for the address of this installation. */
+            audience?: string;
+            /** @description Further claims that the JWT must have, with their exact values: at most 10. */
+            claims?: {
+                [key: string]: string;
+            };
+            /**
+             * @description `iss` of the JWT, as the issuer writes it, such as
+             *     `https://token.actions.githubusercontent.com`. Its OpenID metadata and keys are fetched.
+             */
+            issuer: string;
+            /**
+             * Format: int32
+             * @description Minutes until a token expires: 1 to 60, and 15 if it is absent.
+             */
+            minutes?: number;
+            /** @description Display name: 1 to 80 characters. */
+            name: string;
+            /**
+             * @description The role of a token: `admin` at most, and no stronger one than the person's own. `developer`
+             *     if it is absent.
+             */
+            role?: components["schemas"]["Role"];
+            /** @description The permissions of a token: at least one. */
+            scopes: components["schemas"]["ApiScope"][];
+            /**
+             * @description Pattern of `sub`: 1 to 255 characters. `*` stands for any characters of one part between
+             *     colons, at the end for all the rest. It does not begin with `*` and has at most five.
+             */
+            subject: string;
         };
         /** @description A file to be planned. */
         PlanRequest: {
@@ -6049,6 +6187,41 @@ export interface components {
         TrialRequest: {
             /** @description An object, as a model would send it. */
             arguments?: Record<string, unknown>;
+        };
+        /** @description A trusted pipeline. */
+        TrustedPipeline: {
+            /** @description `aud` of the JWT. */
+            audience: string;
+            /** @description Further claims that the JWT must have, with their values. */
+            claims: {
+                [key: string]: string;
+            };
+            /** Format: date-time */
+            created_at: string;
+            /** @example pip_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
+            /** @description `iss` of the JWT. */
+            issuer: string;
+            /**
+             * Format: date-time
+             * @description Time of the last token.
+             */
+            last_used_at?: string;
+            /**
+             * Format: int32
+             * @description Minutes until a token expires.
+             */
+            minutes: number;
+            /** @description Display name, which is also the name of its tokens. */
+            name: string;
+            /** @description Refused jobs since the last change, the newest first: one entry for each reason. */
+            refusals: components["schemas"]["PipelineRefusal"][];
+            /** @description The role of a token. */
+            role: components["schemas"]["Role"];
+            /** @description The permissions of a token. */
+            scopes: components["schemas"]["ApiScope"][];
+            /** @description Pattern of `sub`. */
+            subject: string;
         };
         /** @description The state of a source's server. */
         Upstream: {
@@ -12013,6 +12186,144 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Listing_DeletedThing"];
                 };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_trusted_pipelines: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The trusted pipelines. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_TrustedPipeline"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    create_trusted_pipeline: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PipelineTrust"];
+            };
+        };
+        responses: {
+            /** @description Trusted. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrustedPipeline"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    change_trusted_pipeline: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Trusted pipeline */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PipelineTrust"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrustedPipeline"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_trusted_pipeline: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Trusted pipeline */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {

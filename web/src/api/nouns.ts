@@ -50,6 +50,7 @@ export const shownIn = {
   sources: [...publishes, 'sources'],
   tools: ['tools', 'sources', 'servers', 'overview', 'configuration', 'audit'],
   trash: [],
+  'trusted-pipelines': ['trusted-pipelines', 'audit'],
   webhooks: ['webhooks', 'audit'],
   workspace: ['workspace', 'audit'],
 } as const satisfies Record<string, readonly string[]>;

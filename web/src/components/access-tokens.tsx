@@ -1,4 +1,4 @@
-import { Checkbox, NumberInput, Select, Stack, TextInput } from '@mantine/core';
+import { Checkbox, type CheckboxGroupProps, NumberInput, Select, Stack, TextInput } from '@mantine/core';
 import { IconTerminal2 } from '@tabler/icons-react';
 import type { UseMutationResult, UseQueryResult } from '@tanstack/react-query';
 import { type AccessToken, type ApiScope, scopes } from '../api/access-tokens';
@@ -47,6 +47,19 @@ function Scopes({ token }: { token: AccessToken }) {
         {token.role && token.created_by && `, made by ${token.created_by}`}
       </div>
     </>
+  );
+}
+
+/** The scopes of the management API, to choose from. */
+export function ScopeChoice(props: Omit<CheckboxGroupProps, 'children'>) {
+  return (
+    <Checkbox.Group label="Scopes" description="Writing includes reading the same things." {...props}>
+      <Stack gap="xs" mt="xs">
+        {Object.entries(scopes).map(([scope, meaning]) => (
+          <Checkbox key={scope} value={scope} label={scope} description={meaning} />
+        ))}
+      </Stack>
+    </Checkbox.Group>
   );
 }
 
@@ -147,17 +160,7 @@ export function NewTokenDialog({
           {...form.getInputProps('workspace')}
         />
       )}
-      <Checkbox.Group
-        label="Scopes"
-        description="Writing includes reading the same things."
-        {...form.getInputProps('scopes')}
-      >
-        <Stack gap="xs" mt="xs">
-          {Object.entries(scopes).map(([scope, meaning]) => (
-            <Checkbox key={scope} value={scope} label={scope} description={meaning} />
-          ))}
-        </Stack>
-      </Checkbox.Group>
+      <ScopeChoice {...form.getInputProps('scopes')} />
       <NumberInput
         label="Expires in (days)"
         description="Maximum 365."

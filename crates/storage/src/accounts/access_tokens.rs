@@ -171,7 +171,8 @@ impl Owner {
     }
 }
 
-/// Lists the valid tokens of an owner, newest first.
+/// Lists the valid tokens of an owner, newest first. Tokens of trusted pipelines are not among them
+/// (API-21).
 pub async fn list(
     tx: &mut SystemTx,
     owner: Owner,
@@ -184,7 +185,7 @@ pub async fn list(
            from access_tokens t left join users c on c.id = t.created_by
            left join tenant_slugs s on s.tenant_id = t.tenant_id and s.state = 'primary'
            where (t.user_id = $1 or ($1::uuid is null and t.user_id is null and t.tenant_id = $2))
-             and t.revoked_at is null and t.expires_at > $3
+             and t.revoked_at is null and t.expires_at > $3 and t.pipeline_id is null
            order by t.created_at desc, t.id desc limit 200"#,
         user,
         tenant,

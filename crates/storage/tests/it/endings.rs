@@ -176,6 +176,10 @@ insert into api_keys (tenant_id, id, service_account_id, name, digest, hint, cre
   values ('{t}', '{x}', '{x}', 'key', sha256('{x}'::bytea), 'abcd', now(), now());
 insert into access_tokens (id, tenant_id, role, name, digest, hint, scopes, created_at, expires_at)
   values ('{x}', '{t}', 'viewer', 'token', sha256('{x}'::bytea), 'abcd', '{registry:read}', now(), now());
+insert into trusted_pipelines (tenant_id, id, name, issuer, audience, subject, claims, role, scopes, minutes, created_at, changed_at)
+  values ('{t}', '{x}', 'Deploy', 'https://ci.example', 'us', 'repo:acme/web:*', '{}', 'viewer', '{registry:read}', 15, now(), now());
+insert into pipeline_refusals (tenant_id, pipeline_id, reason, seen, times, last_at) values ('{t}', '{x}', 'time', '', 1, now());
+insert into pipeline_jwts (tenant_id, digest, expires_at) values ('{t}', sha256('{x}'::bytea), now());
 insert into refresh_families (id, tenant_id, grant_id, generation, head_digest, idle_expires_at, expires_at)
   values ('{x}', '{t}', '{g}', 1, sha256('{x}'::bytea), now(), now());
 insert into grant_uses (tenant_id, grant_id, used_at) values ('{t}', '{g}', now());

@@ -1,8 +1,10 @@
 //! OpenID providers, at which people sign in to us: their metadata, their keys, and their claims
 //! about a person (OpenID Connect Discovery 1.0).
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use portolan_net::egress::{Egress, EgressRequest};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
@@ -21,21 +23,7 @@ pub async fn openid_provider(
     egress: &Egress,
     issuer: &str,
 ) -> Result<AuthorizationServer, OauthError> {
-    let url = checked(egress, issuer)?;
-    let path = url.path().trim_end_matches('/');
-    let place = at(&url, &format!("{path}/.well-known/openid-configuration"));
-    let answer = get(egress, place).await?;
-    match answer.status {
-        StatusCode::OK => {}
-        StatusCode::NOT_FOUND => return Err(OauthError::NotFound),
-        status => {
-            return Err(OauthError::Status {
-                what: "its metadata",
-                status,
-            });
-        }
-    }
-    let server = read(egress, &answer.body)?;
+    let server = read(egress, &openid_configuration(egress, issuer).await?)?;
     if server.issuer != issuer {
         return Err(OauthError::OtherIssuer);
     }
@@ -43,6 +31,48 @@ pub async fn openid_provider(
         return Err(OauthError::Unusable("metadata"));
     }
     Ok(server)
+}
+
+/// The document of an issuer at its well-known address.
+async fn openid_configuration(egress: &Egress, issuer: &str) -> Result<Bytes, OauthError> {
+    let url = checked(egress, issuer)?;
+    let path = url.path().trim_end_matches('/');
+    let place = at(&url, &format!("{path}/.well-known/openid-configuration"));
+    let answer = get(egress, place).await?;
+    match answer.status {
+        StatusCode::OK => Ok(answer.body),
+        StatusCode::NOT_FOUND => Err(OauthError::NotFound),
+        status => Err(OauthError::Status {
+            what: "its metadata",
+            status,
+        }),
+    }
+}
+
+/// The metadata of an issuer, as far as it is about its tokens. Issuers of CI systems have no other
+/// endpoint.
+#[derive(Debug, Clone, Deserialize)]
+pub struct TokenIssuer {
+    /// Compared byte for byte.
+    issuer: String,
+    /// Address of its public keys.
+    pub jwks_uri: String,
+    /// Algorithms with which it signs; `None` is RS256.
+    pub id_token_signing_alg_values_supported: Option<Vec<String>>,
+}
+
+/// The metadata of an issuer of tokens. It names the issuer byte for byte, or it is another's.
+///
+/// # Errors
+/// [`OauthError`].
+pub async fn token_issuer(egress: &Egress, issuer: &str) -> Result<TokenIssuer, OauthError> {
+    let body = openid_configuration(egress, issuer).await?;
+    let found: TokenIssuer =
+        serde_json::from_slice(&body).map_err(|_| OauthError::Unusable("metadata"))?;
+    if found.issuer != issuer {
+        return Err(OauthError::OtherIssuer);
+    }
+    Ok(found)
 }
 
 /// The keys at an address.

@@ -30,7 +30,7 @@ pub(crate) struct Program<'a> {
 }
 
 impl<'a> Program<'a> {
-    fn new(service: &'a TestService, token: &str) -> Self {
+    pub(crate) fn new(service: &'a TestService, token: &str) -> Self {
         Self {
             browser: service.browser(),
             token: token.to_owned(),
@@ -57,7 +57,7 @@ impl<'a> Program<'a> {
         self.browser.send(request.unwrap()).await
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
         self.call(Method::GET, path, None).await
     }
 }

@@ -131,6 +131,7 @@ impl Scene {
             "invitations" => nothing("inv"),
             "api-keys" => nothing("key"),
             "access-tokens" => nothing("tok"),
+            "trusted-pipelines" => nothing("pip"),
             "apps" => nothing("gr"),
             "webhooks" => nothing("whk"),
             "alerts" => nothing("alr"),
@@ -167,6 +168,10 @@ fn body(row: &Row) -> Option<Value> {
         (_, "/api-keys") => json!({"name": "Laptop"}),
         (_, "/access-tokens") => {
             json!({"name": "Pipeline", "role": "viewer", "scopes": ["registry:read"], "days": 30})
+        }
+        (_, "/trusted-pipelines" | "/trusted-pipelines/{id}") => {
+            json!({"name": "Deploy", "issuer": "https://ci.example", "subject": "repo:acme/web:*",
+                "scopes": ["registry:read"]})
         }
         (_, "/me/access-tokens") => {
             json!({"name": "Laptop", "scopes": ["registry:read"], "days": 30})

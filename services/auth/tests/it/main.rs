@@ -11,6 +11,7 @@ mod alerts;
 mod api_sign_in;
 mod breached;
 mod calls;
+mod ci_issuer;
 mod configuration;
 mod connect;
 mod console;
@@ -32,6 +33,7 @@ mod mail_delivery;
 mod mail_server;
 mod mailbox;
 mod own_server;
+mod pipelines;
 mod provider;
 #[path = "../../../../tests/src/races.rs"]
 pub mod races;

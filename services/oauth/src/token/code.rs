@@ -204,6 +204,7 @@ async fn exchange(
     commit(state, tx, presented, attempt).await?;
     Ok(Tokens {
         access,
+        issued_token_type: None,
         expires_in,
         scope: grant.scopes.to_string(),
         refresh: refresh.map(|token| Secret::new(token.expose().to_owned())),

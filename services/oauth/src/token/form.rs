@@ -19,6 +19,8 @@ use crate::{
 /// A successful response (AUTH-T9). It has no nulls and nothing about the person.
 pub(crate) struct Tokens {
     pub(crate) access: Secret<String>,
+    /// Of a token exchange alone (RFC 8693 §2.2.1).
+    pub(crate) issued_token_type: Option<&'static str>,
     pub(crate) expires_in: i64,
     pub(crate) scope: String,
     pub(crate) refresh: Option<Secret<String>>,
@@ -27,6 +29,8 @@ pub(crate) struct Tokens {
 #[derive(Serialize)]
 pub(crate) struct TokenRequestBody<'a> {
     access_token: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    issued_token_type: Option<&'static str>,
     token_type: &'static str,
     expires_in: i64,
     scope: &'a str,
@@ -38,6 +42,7 @@ impl IntoResponse for Tokens {
     fn into_response(self) -> Response {
         let body = TokenRequestBody {
             access_token: self.access.expose(),
+            issued_token_type: self.issued_token_type,
             token_type: "Bearer",
             expires_in: self.expires_in,
             scope: &self.scope,
@@ -55,7 +60,7 @@ impl IntoResponse for Tokens {
 }
 
 /// Parameters that must come in the body, because proxies log query strings (CASE-56).
-pub(crate) const BODY_ONLY: [&str; 10] = [
+pub(crate) const BODY_ONLY: [&str; 11] = [
     "grant_type",
     "code",
     "code_verifier",
@@ -63,6 +68,7 @@ pub(crate) const BODY_ONLY: [&str; 10] = [
     "client_secret",
     "client_assertion",
     "refresh_token",
+    "subject_token",
     "redirect_uri",
     "resource",
     "token",

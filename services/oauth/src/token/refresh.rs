@@ -129,6 +129,7 @@ pub(crate) async fn at_once(
     }
     Ok(Some(Tokens {
         access,
+        issued_token_type: None,
         expires_in,
         scope: scopes.to_string(),
         refresh: Some(Secret::new(successor.expose().to_owned())),
@@ -212,6 +213,7 @@ pub(crate) async fn refresh(
     tx.commit().await?;
     Ok(Tokens {
         access,
+        issued_token_type: None,
         expires_in,
         scope: scopes.to_string(),
         refresh: Some(Secret::new(head.expose().to_owned())),

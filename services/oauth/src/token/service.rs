@@ -149,6 +149,7 @@ pub(crate) async fn grant(
     };
     Ok(Tokens {
         access: state.signing_keys.sign(&claims, now)?,
+        issued_token_type: None,
         expires_in,
         scope: claims.scope,
         refresh: None,

@@ -8,6 +8,7 @@ import { useMay, useSession } from '../../../session';
 import { NewWorkspaceTokenDialog, WorkspaceTokens } from './-access-tokens';
 import { ApiKeys, NewKeyDialog } from './-api-keys';
 import { NewAccountDialog, ServiceAccounts } from './-service-accounts';
+import { TrustedPipelines } from './-trusted-pipelines';
 
 export const Route = createFileRoute('/w/$ws/keys/')({
   component: KeysPage,
@@ -55,6 +56,7 @@ function KeysPage() {
       <ApiKeys ws={workspace.slug} />
       {administers && <ServiceAccounts ws={workspace.slug} show={setShown} />}
       {administers && <WorkspaceTokens ws={workspace.slug} />}
+      {administers && <TrustedPipelines ws={workspace.slug} />}
       <NewKeyDialog
         ws={workspace.slug}
         opened={making === 'key'}
