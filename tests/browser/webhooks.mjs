@@ -39,7 +39,9 @@ await ask(page, "POST", "/workspaces/harbour/api-keys", { name: "Crane terminal"
 
 await page.goto(`${base}/w/harbour/webhooks`);
 await page.getByRole("heading", { name: "No endpoints yet" }).waitFor();
-await look(page, "90-webhooks-none");
+const commands = await page.getByRole("region", { name: "Try it on your machine" }).getByRole("region", { name: "commands" }).textContent();
+check(commands.includes(`PORTOLAN_URL=${base}\n`) && commands.includes("PORTOLAN_WORKSPACE=harbour\n"), "the commands name this place", commands);
+await lookEverywhere(page, "90-webhooks-none");
 
 // By keyboard: faults first, then a receiver that does not answer the challenge, then one that does.
 const add = button("Add endpoint", page).first();

@@ -28,6 +28,7 @@ mod gates;
 mod house;
 mod imports;
 mod keys;
+mod listen;
 mod login;
 mod management_api;
 mod masks;

@@ -67,6 +67,7 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         (Method::POST, "/alerts/read".to_owned()),
         (Method::GET, "/alert-rules".to_owned()),
         (Method::GET, "/event-types".to_owned()),
+        (Method::GET, "/events/live".to_owned()),
         (Method::POST, "/imports/preview".to_owned()),
         (Method::GET, "/configuration".to_owned()),
         (Method::POST, "/configuration/plans".to_owned()),

@@ -30,15 +30,15 @@ const SOON: Duration = Duration::from_secs(30);
 const PATH: &str = "/workspaces/harbour/webhooks";
 
 /// A receiver of others.
-struct Receiver {
+pub(crate) struct Receiver {
     _child: Child,
     stdin: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Receiver {
-    async fn start(interpreter: &Path, file: &str) -> Result<Self> {
+    pub(crate) async fn start(interpreter: &Path, file: &str) -> Result<Self> {
         let mut child = Command::new(interpreter)
             .arg(needs(file)?)
             .stdin(Stdio::piped())
@@ -61,13 +61,13 @@ impl Receiver {
         })
     }
 
-    async fn line(&mut self) -> Result<Value> {
+    pub(crate) async fn line(&mut self) -> Result<Value> {
         let line = timeout(SOON, self.lines.next_line()).await??;
         Ok(serde_json::from_str(&line.context("a line")?)?)
     }
 
     /// Gives it a secret; returns what it had kept until then.
-    async fn tell(&mut self, secret: &str) -> Result<Vec<Value>> {
+    pub(crate) async fn tell(&mut self, secret: &str) -> Result<Vec<Value>> {
         self.stdin
             .write_all(format!("{secret}\n").as_bytes())
             .await?;
@@ -83,7 +83,7 @@ impl Receiver {
     }
 }
 
-fn check(message: &Value, kind: &str, verified: u64, signatures: u64) -> Result<()> {
+pub(crate) fn check(message: &Value, kind: &str, verified: u64, signatures: u64) -> Result<()> {
     ensure!(
         message["type"] == kind
             && message["verified"] == verified
@@ -163,7 +163,7 @@ async fn reference_library_of_python_verifies() -> Result<()> {
 }
 
 /// Reads a request; answers its `webhook-id` and type.
-async fn read(stream: &mut TcpStream) -> Result<(String, String)> {
+pub(crate) async fn read(stream: &mut TcpStream) -> Result<(String, String)> {
     let mut bytes = Vec::new();
     loop {
         let mut part = [0; 4096];
@@ -188,7 +188,7 @@ async fn read(stream: &mut TcpStream) -> Result<(String, String)> {
     }
 }
 
-async fn accept(stream: &mut TcpStream) -> Result<(String, String)> {
+pub(crate) async fn accept(stream: &mut TcpStream) -> Result<(String, String)> {
     let read = read(stream).await?;
     stream
         .write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")

@@ -23,6 +23,8 @@ use tokio::{
     time::sleep,
 };
 
+use crate::stack::ANY_PORT;
+
 /// How the stretch behaves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Weather {
@@ -58,6 +60,11 @@ pub struct Link {
 impl Link {
     /// Starts it in front of `target`, on a free port. It has a thread of its own: a busy test does not slow it.
     pub fn start(target: SocketAddr) -> Result<Self> {
+        Self::start_at(ANY_PORT, target)
+    }
+
+    /// Does the same, at this address.
+    pub fn start_at(at: SocketAddr, target: SocketAddr) -> Result<Self> {
         let state = watch::Sender::new(State {
             target,
             weather: Weather::Clear,
@@ -70,7 +77,7 @@ impl Link {
                 .enable_all()
                 .build()?;
             runtime.block_on(async {
-                let listener = TcpListener::bind("127.0.0.1:0").await?;
+                let listener = TcpListener::bind(at).await?;
                 let _ = sender.send(listener.local_addr()?);
                 serve(&listener, seen).await;
                 Ok(())

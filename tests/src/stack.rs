@@ -49,6 +49,7 @@ pub fn binary() -> PathBuf {
 #[derive(Debug, Clone, Default)]
 pub struct StackBuilder {
     environment: Vec<(String, String)>,
+    listen: Option<SocketAddr>,
 }
 
 impl StackBuilder {
@@ -68,6 +69,14 @@ impl StackBuilder {
         self.setting("egress_allow", address)
     }
 
+    /// Lets it listen at this address, such as 127.0.0.2 with a port. By its names of this machine it is
+    /// known at the same port, where a [`crate::link::Link`] can stand.
+    #[must_use]
+    pub fn at(mut self, listen: SocketAddr) -> Self {
+        self.listen = Some(listen);
+        self
+    }
+
     /// Starts it and waits until it reports that it is ready.
     pub fn start(self) -> Result<Stack> {
         let data = TempDir::with_prefix("portolan-test-")?;
@@ -77,7 +86,8 @@ impl StackBuilder {
         if cfg!(debug_assertions) {
             environment.push(("PORTOLAN_PASSWORD_COST".to_owned(), "test".to_owned()));
         }
-        let process = Process::start(data.path(), &environment)?;
+        let listen = self.listen.unwrap_or(ANY_PORT);
+        let process = Process::start_at(data.path(), listen, &environment)?;
         Ok(Stack { process, data })
     }
 }
@@ -139,9 +149,18 @@ pub struct Process {
 impl Process {
     /// Starts it on `data` and waits for the line that names its URL.
     pub fn start(data: &Path, environment: &[(String, String)]) -> Result<Self> {
+        Self::start_at(data, ANY_PORT, environment)
+    }
+
+    /// Does the same, at this address.
+    pub fn start_at(
+        data: &Path,
+        listen: SocketAddr,
+        environment: &[(String, String)],
+    ) -> Result<Self> {
         let admin = free_port()?;
         let log = data.join("stderr.log");
-        let mut child = command(data, ANY_PORT, admin)
+        let mut child = command(data, listen, admin)
             // Tests also speak to it over bare sockets, which know addresses and no names.
             .env("PORTOLAN_PUBLIC_URL", "http://127.0.0.1")
             .envs(environment.iter().cloned())

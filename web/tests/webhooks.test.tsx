@@ -41,6 +41,27 @@ const answers = {
 };
 const patient = { timeout: 20_000 };
 
+test('the commands for the own machine stand below the endpoints, and below none', async () => {
+  let kept: Schemas['Webhook'][] = [];
+  serve({ ...answers, [`GET ${base}/webhooks`]: () => ({ body: { items: kept } }) });
+  for (const items of [[], [webhook]]) {
+    kept = items;
+    const page = open('/w/harbour/webhooks');
+    const panel = await screen.findByRole('region', { name: 'Try it on your machine' }, patient);
+    const commands = within(panel).getByRole('region', { name: 'commands' });
+    expect(commands.textContent).toBe(
+      [
+        `export PORTOLAN_URL=${window.location.origin}`,
+        'export PORTOLAN_WORKSPACE=harbour',
+        'export PORTOLAN_TOKEN=ptlw_…',
+        'portolan webhooks listen --forward http://localhost:3000/hook',
+      ].join('\n'),
+    );
+    expect(within(panel).getByRole('link', { name: 'Keys' }).getAttribute('href')).toBe('/w/harbour/keys');
+    page.unmount();
+  }
+}, 30_000);
+
 test('an endpoint is added with chosen events, and its secret is shown once', async () => {
   let kept: Schemas['Webhook'][] = [];
   const received = serve({

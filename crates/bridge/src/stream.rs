@@ -21,7 +21,7 @@ pub(crate) struct StreamPosition {
 }
 
 impl StreamPosition {
-    /// `Last-SseEvent-ID`, if there is one that a header can carry.
+    /// `Last-Event-ID`, if there is one that a header can carry.
     pub(crate) fn header(&self) -> Option<HeaderValue> {
         let last = self.last.as_ref().filter(|last| !last.is_empty())?;
         HeaderValue::from_bytes(last.as_bytes()).ok()

@@ -82,6 +82,8 @@ pub struct Decoder {
     data: String,
     has_data: bool,
     id: Option<String>,
+    /// The id of the last whole event: an id whose data has not come yet is no place to resume from.
+    last_id: Option<String>,
     retry: Option<u64>,
 }
 
@@ -97,6 +99,7 @@ impl Decoder {
             data: String::new(),
             has_data: false,
             id: None,
+            last_id: None,
             retry: None,
         }
     }
@@ -126,9 +129,10 @@ impl Decoder {
         Ok(events)
     }
 
-    /// The last id seen: the value of `Last-SseEvent-ID` for a resume.
+    /// The id of the last event that was read to its end, with data or without: the value of
+    /// `Last-Event-ID` for a resume.
     pub fn last_id(&self) -> Option<&str> {
-        self.id.as_deref()
+        self.last_id.as_deref()
     }
 
     /// The last `retry` seen, in milliseconds.
@@ -194,6 +198,7 @@ impl Decoder {
     }
 
     fn dispatch(&mut self) -> Option<SseEvent> {
+        self.last_id.clone_from(&self.id);
         let event = std::mem::take(&mut self.event);
         let data = std::mem::take(&mut self.data);
         std::mem::take(&mut self.has_data).then(|| SseEvent {

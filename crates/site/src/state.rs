@@ -42,6 +42,7 @@ struct Shared {
     readers: Readers,
     looks: Turns,
     watchers: Watchers,
+    listeners: Watchers,
 }
 
 /// The parts of [`AuthState`].
@@ -92,6 +93,7 @@ impl AuthState {
                 readers: Readers::default(),
                 looks: Turns::new(LOOKS.0, LOOKS.1),
                 watchers: Watchers::default(),
+                listeners: Watchers::default(),
             }),
         }
     }
@@ -109,6 +111,12 @@ impl AuthState {
     /// The open live views.
     pub fn watchers(&self) -> &Watchers {
         &self.shared.watchers
+    }
+
+    /// The open streams of events. Their places are their own: a program that listens all day takes
+    /// no live view from a person (HOOK-29).
+    pub fn listeners(&self) -> &Watchers {
+        &self.shared.listeners
     }
 
     /// Client, cached data and time for a request to an identity provider.

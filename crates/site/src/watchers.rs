@@ -1,5 +1,6 @@
-//! Places of live views: each asks the database again and again while it is open, so that a process
-//! has a number of them, and no workspace or caller can take all (METER-21).
+//! Places of live views and of streams of events: each asks the database again and again while it is
+//! open, so that a process has a number of them, and no workspace or caller can take all (METER-21,
+//! HOOK-29).
 
 use std::{
     collections::HashMap,

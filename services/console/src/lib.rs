@@ -196,6 +196,7 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(webhooks::deliveries::replay_delivery))
         .routes(routes!(webhooks::deliveries::replay_since))
         .routes(routes!(webhooks::list_event_types))
+        .routes(routes!(webhooks::live::listen_to_events))
         .routes(routes!(alerts::list_alerts))
         .routes(routes!(alerts::read_all_alerts))
         .routes(routes!(alerts::read_alert))

@@ -71,6 +71,7 @@ const NOUNS: &[(&str, Option<ApiScope>, Option<ApiScope>)] = &[
     ("/security", Some(AccessRead), None),
     ("/webhooks", Some(WorkspaceRead), Some(WorkspaceWrite)),
     ("/event-types", Some(WorkspaceRead), None),
+    ("/events", Some(WorkspaceRead), None),
     ("/alert-rules", Some(WorkspaceRead), Some(WorkspaceWrite)),
     // An alert is read by a person.
     ("/alerts", None, None),

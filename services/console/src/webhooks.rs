@@ -1,6 +1,7 @@
 //! Endpoints of webhooks (HOOK-3, HOOK-4): created after a challenge, changed, paused, tested.
 
 pub mod deliveries;
+pub mod live;
 mod target;
 
 use axum::{Json, extract::State};

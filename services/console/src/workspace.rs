@@ -52,6 +52,44 @@ pub struct Workspace {
 }
 
 impl Workspace {
+    fn of(workspace: members::Workspace, caller: Caller) -> Self {
+        Self {
+            id: workspace.tenant.id,
+            slug: workspace.tenant.slug,
+            name: workspace.tenant.name,
+            created_at: workspace.tenant.created_at,
+            role: workspace.role,
+            caller,
+        }
+    }
+
+    /// The workspace as the same caller sees it now, for an answer that goes on for a while. The
+    /// refusal is that of a new request: the token ended, or the person left. A browser's session is
+    /// not looked up again.
+    pub async fn again(&self, state: &AuthState) -> Result<Self, ConsoleError> {
+        let mut tx = state.store.system(Reason::Workspaces).await?;
+        let slug = self.slug.as_str();
+        let (found, caller) = match &self.caller {
+            Caller::Browser(session) => {
+                let found = of_session(&mut tx, session, slug).await?;
+                (found, self.caller.clone())
+            }
+            Caller::Token(token) => {
+                let opened = access_tokens::open(&mut tx, &token.digest, state.now()).await?;
+                let token = opened.map(PresentedToken::new);
+                let token = token.ok_or_else(ConsoleError::invalid_token)?;
+                let found = of_token(&mut tx, &token, slug).await?;
+                (found, Caller::Token(token))
+            }
+        };
+        tx.commit().await?;
+        // The slug may have become that of another workspace.
+        if found.tenant.id != self.id {
+            return Err(ConsoleError::not_found("this workspace"));
+        }
+        Ok(Self::of(found, caller))
+    }
+
     /// 403 unless the role may do it.
     pub fn require(&self, action: Action) -> Result<(), ConsoleError> {
         if self.role.may(action) {
@@ -202,14 +240,7 @@ impl FromRequestParts<AuthState> for Workspace {
         if let Some(arrival) = parts.extensions.get::<Arrival>() {
             arrival.note_tenant(workspace.tenant.id.to_string());
         }
-        Ok(Self {
-            id: workspace.tenant.id,
-            slug: workspace.tenant.slug,
-            name: workspace.tenant.name,
-            created_at: workspace.tenant.created_at,
-            role: workspace.role,
-            caller,
-        })
+        Ok(Self::of(workspace, caller))
     }
 }
 

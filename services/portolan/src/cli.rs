@@ -12,6 +12,7 @@ use crate::{
     dev::DevArguments,
     settings::Role,
     test_calls::TestCallsArguments,
+    webhooks::WebhooksArguments,
 };
 
 /// A hosted MCP service: turn APIs into tools and publish them to AI clients.
@@ -74,6 +75,8 @@ pub enum Command {
     /// Shows how a workspace differs from a file of configuration. Exit codes: 0 not at all, 2 it
     /// does, 1 an error.
     Drift(Box<PlanOptions>),
+    /// Brings the events of a workspace to this machine.
+    Webhooks(WebhooksArguments),
     /// Prints what other tools build on.
     Emit {
         /// What to print.

@@ -20,7 +20,7 @@ use portolan_bundle::{
 };
 use serde_json::{Value, json};
 
-use crate::{connect::Environment, output::say};
+use crate::{connect::Environment, output::say, workspace_api::WorkspaceOptions};
 
 use service::Service;
 
@@ -29,28 +29,6 @@ const CHANGES: u8 = 2;
 
 /// Most bytes of a document that the file names.
 const MOST_DOCUMENT_BYTES: u64 = 10 * 1024 * 1024;
-
-/// The workspace of a verb.
-#[derive(Debug, Args)]
-pub struct WorkspaceOptions {
-    /// Address of the installation: https://HOST.
-    #[arg(long, env = "PORTOLAN_URL", value_name = "URL")]
-    url: url::Url,
-    /// Slug of the workspace.
-    #[arg(long, env = "PORTOLAN_WORKSPACE", value_name = "SLUG")]
-    workspace: String,
-    /// Access token of the management API. Better in the environment than on the command line.
-    #[arg(
-        long,
-        env = "PORTOLAN_TOKEN",
-        hide_env_values = true,
-        value_name = "TOKEN"
-    )]
-    token: String,
-    /// Send the token over http:// to public hosts too.
-    #[arg(long)]
-    allow_http: bool,
-}
 
 /// The file of a verb.
 #[derive(Debug, Args)]

@@ -7,6 +7,8 @@
 //! | [`connect`] | a stdio MCP server in front of a remote one |
 //! | [`configuration`] | a workspace as a file: checked, planned, applied, exported |
 //! | [`test_calls`] | runs saved calls of a server, and checks their answers |
+//! | [`webhooks`] | events of a workspace at a receiver on this machine |
+//! | [`workspace_api`] | the management API of a workspace, as these commands reach it |
 //! | [`cli`] | verbs and their options |
 //! | [`settings`] | configuration by file and environment |
 //! | [`serve`] | builds the roles and runs them until a signal |
@@ -37,7 +39,9 @@ pub mod serve;
 pub mod settings;
 pub mod test_calls;
 mod usage_folds;
+pub mod webhooks;
 mod wiring;
+pub mod workspace_api;
 
 use std::process::ExitCode;
 
@@ -118,6 +122,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Apply(arguments) => configuration::apply(&arguments, &environment().collect()),
         Command::Export(arguments) => configuration::export(&arguments, &environment().collect()),
         Command::Drift(options) => configuration::drift(&options, &environment().collect()),
+        Command::Webhooks(arguments) => webhooks::run(&arguments, &environment().collect()),
         Command::Emit { what } => {
             match what {
                 Emitted::Openapi => say(&portolan_console::openapi().to_pretty_json()?),

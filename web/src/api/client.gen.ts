@@ -694,6 +694,31 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/events/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Events of the workspace as they happen, as server-sent events. For admins and owners.
+         * @description The data of each is `{"id": "evt_…", "message": {…}}`: the `webhook-id` and the body of a
+         *     delivery. The first event has an id and no data. A client that connects again with
+         *     `Last-Event-ID` gets every retained event after it, once. Without it and without `since` the
+         *     stream begins now. It ends after some 20 s, and when the caller may read it no longer; clients
+         *     open it again. It carries at most 100 events a second. A person or token has 8 at once; beyond
+         *     that the answer is 429 `too_many_listeners`.
+         */
+        get: operations["listen_to_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/imports/preview": {
         parameters: {
             query?: never;
@@ -8154,6 +8179,46 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Listing_EventTypeView"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    listen_to_events: {
+        parameters: {
+            query?: {
+                /** @description Types, separated by commas. `server.*` stands for all that begin so. All, if absent. */
+                events?: string;
+                /** @description Also retained events from this time on (RFC 3339). `Last-Event-ID` wins over it. */
+                since?: string;
+            };
+            header?: {
+                /** @description Id of the last event that the client read. */
+                "Last-Event-ID"?: string | null;
+            };
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Events. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
                 };
             };
             /** @description A refusal: what is wrong, and what to do. */

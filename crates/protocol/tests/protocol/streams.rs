@@ -61,6 +61,18 @@ fn every_line_end_and_field_form_of_the_standard_is_read() {
     assert_eq!(decode(b"id: a\0b\ndata: x\n\n")[0].id, None);
 }
 
+/// Rule: MCP-T-34 (WHATWG HTML §9.2.6: the id counts when its event is dispatched).
+#[test]
+fn resume_id_is_that_of_the_last_whole_event() {
+    let mut decoder = Decoder::new(100);
+    decoder.push(b"id: 1\ndata: a\n\nid: 2\nda").unwrap();
+    assert_eq!(decoder.last_id(), Some("1"), "2 is cut before its data");
+    decoder.push(b"ta: b\n").unwrap();
+    assert_eq!(decoder.last_id(), Some("1"));
+    decoder.push(b"\nid: 3\n\n").unwrap();
+    assert_eq!(decoder.last_id(), Some("3"), "without data too");
+}
+
 #[test]
 fn streams_13_a_line_beside_the_data_is_short_and_the_data_may_be_long() {
     let long = "x".repeat(70_000);

@@ -288,6 +288,8 @@ pub(crate) async fn end_proofs(tx: &mut SystemTx, user: UserId) -> Result<(), St
 pub struct OpenedToken {
     /// Its id.
     pub id: AccessTokenId,
+    /// The digest by which it was found, to look it up again.
+    pub digest: Digest,
     /// Its subject.
     pub holder: Holder,
     /// Display name of the token.
@@ -337,6 +339,7 @@ pub async fn open(
     }
     Ok(Some(OpenedToken {
         id: row.id.into(),
+        digest: *digest,
         holder: Holder::read(row.tenant_id, row.user_id, row.role.as_deref())?,
         name: row.name,
         hint: row.hint,

@@ -39,8 +39,9 @@ pub struct OutboxEvent {
     pub data: Value,
 }
 
-/// Takes events that have no deliveries yet, at most `limit`, and makes a delivery for each endpoint
-/// that subscribes to them. One worker does so at a time: an alert begins before it ends.
+/// Takes events that have no deliveries yet, at most `limit`, numbers them, and makes a delivery for
+/// each endpoint that subscribes to them. One worker does so at a time, until its commit: an alert
+/// begins before it ends, and numbers become visible in their order (HOOK-27).
 pub async fn spread(
     tx: &mut SystemTx,
     limit: i64,
@@ -55,13 +56,15 @@ pub async fn spread(
     }
     let rows = sqlx::query!(
         r#"with due as (
-             select tenant_id, id, type from events where spread_at is null order by at limit $2 for update skip locked),
+             select tenant_id, id, type, at from events where spread_at is null order by at limit $2 for update skip locked),
+           numbered as materialized (
+             select o.tenant_id, o.id, nextval('event_numbers') as number from (select tenant_id, id from due order by at, id) o),
            made as (
              insert into webhook_deliveries (tenant_id, event_id, endpoint_id, next_at, created_at)
              select d.tenant_id, d.id, p.id, $1, $1 from due d
                join webhook_endpoints p on p.tenant_id = d.tenant_id and p.state <> 'disabled' and d.type = any(p.event_types)
              on conflict do nothing)
-           update events e set spread_at = $1 from due where e.tenant_id = due.tenant_id and e.id = due.id
+           update events e set spread_at = $1, number = n.number from numbered n where e.tenant_id = n.tenant_id and e.id = n.id
            returning e.tenant_id, e.id, e.type as kind, e.at, e.data"#,
         now,
         limit,

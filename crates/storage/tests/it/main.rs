@@ -17,6 +17,7 @@ mod endings;
 mod expiry;
 mod limits;
 mod node_logins;
+mod numbered_events;
 mod oauth;
 mod outbox;
 mod passkeys;

@@ -29,6 +29,7 @@ mod invitations;
 mod joining;
 mod keys;
 mod limits;
+mod live_events;
 mod mail_delivery;
 mod mail_server;
 mod mailbox;

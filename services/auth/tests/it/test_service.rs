@@ -7,7 +7,7 @@ use std::{
 };
 
 use axum::{Router, body::Body};
-use http::{HeaderMap, Method, Request, StatusCode, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use portolan_cluster::Revocations;
 use portolan_keys::{Keys, MasterSecret, PasswordCost, PasswordHasher, SigningKeys, Verifier};
 use portolan_model::{
@@ -304,8 +304,8 @@ impl Answer {
 }
 
 impl Browser<'_> {
-    /// Any request, with this browser's cookies and headers.
-    pub(crate) async fn send(&self, mut request: Request<Body>) -> Answer {
+    /// Does the same, and returns the response when its body begins.
+    pub(crate) async fn begin(&self, mut request: Request<Body>) -> Response<Body> {
         let cookies: Vec<String> = self
             .cookies
             .lock()
@@ -324,7 +324,12 @@ impl Browser<'_> {
         request
             .extensions_mut()
             .insert(Peer::from(SocketAddr::new(self.ip, 4711)));
-        let response = self.service.router.clone().oneshot(request).await.unwrap();
+        self.service.router.clone().oneshot(request).await.unwrap()
+    }
+
+    /// Any request, with this browser's cookies and headers.
+    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.begin(request).await;
         let (parts, body) = response.into_parts();
         let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
         for line in parts.headers.get_all(header::SET_COOKIE) {

@@ -32,7 +32,7 @@ const PAGE: usize = 50;
 const LIST: &str = "deliveries";
 
 /// Events are kept so long.
-const KEPT: Duration = Duration::days(30);
+pub(super) const KEPT: Duration = Duration::days(30);
 
 /// `{event}` in a path.
 #[derive(Debug)]

@@ -2,21 +2,16 @@
 
 use std::{fmt, path::Path, time::Duration};
 
-use anyhow::{Context, Result};
-use http::{HeaderMap, HeaderValue, Method, header};
-use portolan_net::{
-    egress::{Egress, EgressPolicy, EgressRequest},
-    proxies::Proxies,
-};
+use anyhow::Result;
+use http::Method;
+use portolan_net::egress::EgressRequest;
 use serde_json::Value;
 use tokio::runtime::Runtime;
-use url::Url;
 
-use crate::connect::Environment;
-
-use super::WorkspaceOptions;
-
-const USER_AGENT: &str = concat!("portolan/", env!("CARGO_PKG_VERSION"));
+use crate::{
+    connect::Environment,
+    workspace_api::{WorkspaceApi, WorkspaceOptions},
+};
 
 /// Plans fetch documents and look at MCP servers.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -75,56 +70,24 @@ impl Refusal {
 /// A workspace of an installation.
 pub(super) struct Service {
     runtime: Runtime,
-    egress: Egress,
-    /// Ends with a slash.
-    base: Url,
-    headers: HeaderMap,
+    api: WorkspaceApi,
 }
 
 impl Service {
     pub(super) fn new(options: &WorkspaceOptions, environment: &Environment) -> Result<Self> {
-        let value = HeaderValue::try_from(format!("Bearer {}", options.token.trim()));
-        let mut value = value
-            .ok()
-            .context("the token has characters that no header carries")?;
-        value.set_sensitive(true);
-        let mut headers = HeaderMap::new();
-        headers.insert(header::AUTHORIZATION, value);
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/json"),
-        );
-        let host = options.url.host_str();
-        let is_local = matches!(host, Some("localhost" | "127.0.0.1" | "[::1]"));
-        let policy = EgressPolicy {
-            allow_plain_http: options.allow_http || is_local,
-            ..EgressPolicy::default()
-        };
-        let proxies = Proxies::read(|name| environment.get(name).cloned());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
         let within = runtime.enter();
-        let egress = Egress::on_own_machine(policy, &proxies, USER_AGENT)?;
+        let api = WorkspaceApi::new(options, environment)?;
         drop(within);
-        let mut base = options.url.clone();
-        base.path_segments_mut()
-            .ok()
-            .context("--url is an address that begins with https://")?
-            .pop_if_empty()
-            .extend(["api", "v1", "workspaces", &options.workspace, ""]);
-        Ok(Self {
-            runtime,
-            egress,
-            base,
-            headers,
-        })
+        Ok(Self { runtime, api })
     }
 
     /// A POST of JSON, and the JSON of the answer.
     pub(super) fn post(&self, path: &str, body: &Value) -> Result<Value, Refusal> {
-        let url = self.base.join(path).map_err(Refusal::other)?;
-        let mut request = EgressRequest::new(Method::POST, url);
+        let request = self.api.request(Method::POST, path, &[]);
+        let mut request = request.map_err(Refusal::other)?;
         request.body = body.to_string().into();
         let text = self.send(request)?;
         serde_json::from_str(&text).map_err(Refusal::other)
@@ -132,16 +95,14 @@ impl Service {
 
     /// A GET, and the text of the answer.
     pub(super) fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<String, Refusal> {
-        let mut url = self.base.join(path).map_err(Refusal::other)?;
-        url.query_pairs_mut().extend_pairs(query);
-        self.send(EgressRequest::get(url))
+        let request = self.api.request(Method::GET, path, query);
+        self.send(request.map_err(Refusal::other)?)
     }
 
     fn send(&self, mut request: EgressRequest) -> Result<String, Refusal> {
-        request.headers = self.headers.clone();
         request.timeout = TIMEOUT;
         request.max_response_bytes = MOST_ANSWER_BYTES;
-        let answer = self.runtime.block_on(self.egress.send(request));
+        let answer = self.runtime.block_on(self.api.egress.send(request));
         let answer = answer.map_err(Refusal::other)?;
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         if answer.status.is_success() {

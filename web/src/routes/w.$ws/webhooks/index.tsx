@@ -1,10 +1,13 @@
-import { Button } from '@mantine/core';
+import { Button, Stack } from '@mantine/core';
 import { IconPlus, IconWebhook } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { createFileRoute, Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type Webhook, webhooksQuery } from '../../../api/webhooks';
 import { Tag } from '../../../components/badges';
+import { CodeBlock } from '../../../components/copy';
+import { HelpLink } from '../../../components/help-link';
+import { TextLink } from '../../../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../../../components/page';
 import { Restricted } from '../../../components/restricted';
 import { SecretDialog, type Shown } from '../../../components/secret';
@@ -57,6 +60,7 @@ function WebhooksPage() {
           }
         </Loaded>
       </Panel>
+      <ListenPanel ws={ws} />
       <NewWebhookDialog
         ws={ws}
         opened={making}
@@ -83,6 +87,35 @@ function WebhooksPage() {
         }}
       />
     </Page>
+  );
+}
+
+/** The commands that bring events to a machine without a public address. */
+function ListenPanel({ ws }: { ws: string }) {
+  const commands = [
+    `export PORTOLAN_URL=${window.location.origin}`,
+    `export PORTOLAN_WORKSPACE=${ws}`,
+    'export PORTOLAN_TOKEN=ptlw_…',
+    'portolan webhooks listen --forward http://localhost:3000/hook',
+  ].join('\n');
+  return (
+    <Panel
+      title="Try it on your machine"
+      note="Events of this workspace, signed as deliveries are, at a receiver without a public address."
+      aside={<HelpLink to="webhooks#on-your-own-machine">Learn more</HelpLink>}
+    >
+      <Stack gap="md">
+        <span>
+          Make an access token on the page{' '}
+          <TextLink to="/w/$ws/keys" params={{ ws }} underline="always">
+            Keys
+          </TextLink>
+          , with the role Admin and the scope <code>workspace:read</code>. The command prints each event, and
+          the secret by which your receiver verifies.
+        </span>
+        <CodeBlock code={commands} label="commands" wrap />
+      </Stack>
+    </Panel>
   );
 }
 
