@@ -21,7 +21,7 @@ pub enum Operation {
     Create,
     /// It changes.
     Update,
-    /// It goes to the trash.
+    /// It goes to the trash; an endpoint of webhooks is deleted for good.
     Delete,
 }
 
@@ -40,6 +40,8 @@ pub enum ObjectKind {
     Resource,
     /// A server; its key is its slug.
     Server,
+    /// An endpoint of webhooks; its key is its URL.
+    Webhook,
 }
 
 impl ObjectKind {
@@ -50,6 +52,7 @@ impl ObjectKind {
             Self::Prompt => "prompts",
             Self::Resource => "resources",
             Self::Server => "servers",
+            Self::Webhook => "webhooks",
         }
     }
 }
@@ -101,6 +104,9 @@ pub fn objects(bundle: &Bundle) -> BTreeMap<ObjectKey, Value> {
     }
     for server in &bundle.servers {
         add(&mut all, ObjectKind::Server, &server.slug, server);
+    }
+    for webhook in &bundle.webhooks {
+        add(&mut all, ObjectKind::Webhook, &webhook.url, webhook);
     }
     all
 }

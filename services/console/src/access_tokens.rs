@@ -61,6 +61,8 @@ pub(crate) enum ScopeName {
     WorkspaceRead,
     #[serde(rename = "workspace:write")]
     WorkspaceWrite,
+    #[serde(rename = "webhooks:write")]
+    WebhooksWrite,
     #[serde(rename = "registry:read")]
     RegistryRead,
     #[serde(rename = "registry:write")]

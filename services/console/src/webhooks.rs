@@ -1,7 +1,7 @@
 //! Endpoints of webhooks (HOOK-3, HOOK-4): created after a challenge, changed, paused, tested.
 
 pub mod deliveries;
-mod target;
+pub(crate) mod target;
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -112,6 +112,10 @@ pub struct Webhook {
     previous_secret_until: Option<OffsetDateTime>,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
+    /// Name of the file of configuration that owns it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    managed_by: Option<String>,
 }
 
 impl Webhook {
@@ -135,6 +139,7 @@ impl Webhook {
             failing_since: endpoint.failing_since,
             previous_secret_until: endpoint.previous_secret_until.filter(|until| now < *until),
             created_at: endpoint.created_at,
+            managed_by: endpoint.managed_by,
         }
     }
 }
@@ -143,7 +148,8 @@ fn unknown() -> ConsoleError {
     ConsoleError::not_found("this endpoint")
 }
 
-fn fault(error: SecretsError) -> ConsoleError {
+/// The answer to secrets that do not open or close.
+pub(crate) fn fault(error: SecretsError) -> ConsoleError {
     ConsoleError::internal("secrets of a webhook endpoint", error)
 }
 
@@ -267,7 +273,8 @@ pub struct WebhookWithSecret {
     secret: Option<String>,
 }
 
-fn checked_events(events: &[String]) -> Result<Vec<String>, ConsoleError> {
+/// The events in the order of the catalogue, each once.
+pub(crate) fn checked_events(events: &[String]) -> Result<Vec<String>, ConsoleError> {
     if events.is_empty() {
         return Err(
             ConsoleError::invalid("events_invalid", "Choose at least one event.").field("events"),
@@ -290,7 +297,8 @@ fn checked_events(events: &[String]) -> Result<Vec<String>, ConsoleError> {
         .collect())
 }
 
-fn too_many() -> ConsoleError {
+/// The refusal of an endpoint beyond the bound of the workspace (HOOK-4).
+pub(crate) fn too_many() -> ConsoleError {
     ConsoleError::conflict(
         "too_many_webhooks",
         format!("A workspace can have {MOST} endpoints. Delete one that is not used."),
@@ -357,7 +365,7 @@ pub(crate) async fn create_webhook(
         event_types: &events,
         header_names: &header_names,
         secrets: &sealed,
-        created_by: workspace.caller.browser()?.user,
+        created_by: workspace.caller.user(),
     };
     endpoints::insert(&mut tx, &kept, hooks.now).await?;
     let detail = json!({ "url": kept.url, "events": events });

@@ -141,6 +141,7 @@ pub(crate) fn validate(arguments: &ValidateArguments) -> Result<ExitCode> {
         (bundle.prompts.len(), "prompts"),
         (bundle.resources.len(), "resources"),
         (bundle.servers.len(), "servers"),
+        (bundle.webhooks.len(), "webhooks"),
     ];
     let counts = counts.map(|(count, noun)| format!("{count} {noun}"));
     let path = arguments.file.file.display();
@@ -339,8 +340,7 @@ fn secrets(
 ) -> Result<BTreeMap<String, String>> {
     let mut values = BTreeMap::new();
     for text in given {
-        let (reference, from) = text
-            .split_once('=')
+        let (reference, from) = reference_and_origin(text)
             .context("--secret is written REFERENCE=FROM, such as vault:crm=env:CRM_KEY")?;
         let from = SecretReference::try_from(from.to_owned());
         let from = from.map_err(|message| anyhow::anyhow!("--secret {reference}: {message}"))?;
@@ -349,20 +349,42 @@ fn secrets(
             .context("--secret takes env:NAME or file:PATH")?;
         values.insert(reference.to_owned(), value);
     }
-    for source in &bundle.sources {
-        let references = source.credential.iter().flat_map(Credential::references);
-        for reference in references {
-            if values.contains_key(reference.as_str()) {
-                continue;
-            }
-            let value = value_of(reference, environment)
-                .with_context(|| format!("sources/{}.credential", source.name))?;
-            if let Some(value) = value {
-                values.insert(reference.to_string(), value);
-            }
+    for (place, reference) in references(bundle) {
+        if values.contains_key(reference.as_str()) {
+            continue;
+        }
+        if let Some(value) = value_of(reference, environment).context(place)? {
+            values.insert(reference.to_string(), value);
         }
     }
     Ok(values)
+}
+
+/// The references of a file with their places.
+fn references(bundle: &Bundle) -> impl Iterator<Item = (String, &SecretReference)> {
+    let of_sources = bundle.sources.iter().flat_map(|source| {
+        let references = source.credential.iter().flat_map(Credential::references);
+        references.map(|reference| (format!("sources/{}.credential", source.name), reference))
+    });
+    let of_webhooks = bundle.webhooks.iter().flat_map(|webhook| {
+        let place = format!("webhooks/{}.headers", webhook.url);
+        let headers = webhook.headers.iter();
+        headers.map(move |header| (place.clone(), &header.secret))
+    });
+    of_sources.chain(of_webhooks)
+}
+
+/// The two parts of `REFERENCE=FROM`. The name of a reference may have a `=` itself: it can be a URL.
+fn reference_and_origin(text: &str) -> Option<(&str, &str)> {
+    let stores = ["=env:", "=file:"];
+    let at = stores
+        .into_iter()
+        .filter_map(|store| text.find(store))
+        .min();
+    at.map_or_else(
+        || text.split_once('='),
+        |at| Some((&text[..at], &text[at + 1..])),
+    )
 }
 
 /// The value of a reference; none for one to the workspace. No error has a value.

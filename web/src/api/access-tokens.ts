@@ -11,6 +11,7 @@ export type NewWorkspaceToken = Schemas['NewWorkspaceToken'];
 export const scopes: Record<ApiScope, string> = {
   'workspace:read': 'Read the workspace, limits, overview, webhooks and alert rules',
   'workspace:write': 'Change the name, limits, the default server, webhooks and alert rules',
+  'webhooks:write': 'Create, change and delete webhook endpoints by a file of configuration',
   'registry:read': 'Read sources, tools, prompts, resources and servers',
   'registry:write': 'Change sources, tools, prompts, resources and servers',
   'credentials:write': 'Set credentials, sign-ins and addresses of sources',

@@ -12,6 +12,7 @@ mod api_sign_in;
 mod breached;
 mod calls;
 mod configuration;
+mod configured_webhooks;
 mod connect;
 mod console;
 mod console_routes;

@@ -25,6 +25,7 @@ use portolan_storage::{
         tools::{self, Filter, Tool},
         trash,
     },
+    webhooks::endpoints,
 };
 use serde_json::json;
 
@@ -32,6 +33,7 @@ use crate::{
     choices::{self, ChosenTool, PROMPTS, RESOURCES, TOOLS},
     configuration::{
         apply_sources::Run,
+        apply_webhooks,
         current::{self, Contents, Current},
         forms,
         prepared::{Prune, refused},
@@ -386,7 +388,8 @@ async fn set_status(
 /// Makes the file the owner of its objects.
 pub(super) async fn own(run: Run<'_>, tx: &mut TenantTx) -> Result<(), ConsoleError> {
     let bundle = &run.prepared.parsed.bundle;
-    let after = current::read(&run.editor.state, tx, Contents::Digests).await?;
+    let wanted = (&run.editor.workspace, Contents::Digests);
+    let after = current::read(&run.editor.state, tx, wanted).await?;
     for key in objects(bundle).into_keys() {
         if after.owner(&key) == Some(bundle.name.as_str()) {
             continue;
@@ -409,6 +412,11 @@ pub(super) async fn own(run: Run<'_>, tx: &mut TenantTx) -> Result<(), ConsoleEr
                 let id = after.servers.get(name).map(|server| server.id);
                 set_owner(tx, id, &bundle.name).await?;
             }
+            ObjectKind::Webhook => {
+                if let Some(webhook) = after.webhooks.get(name) {
+                    endpoints::set_owner(tx, webhook.row.id, &bundle.name).await?;
+                }
+            }
         }
     }
     Ok(())
@@ -425,7 +433,7 @@ async fn set_owner<K: trash::Restorable>(
     Ok(())
 }
 
-/// Moves objects that the file does not have to the trash, as far as it may (CONF-6).
+/// Deletes objects that the file does not have, as far as it may (CONF-6).
 pub(super) async fn prune(run: Run<'_>, tx: &mut TenantTx) -> Result<(), ConsoleError> {
     let bundle = &run.prepared.parsed.bundle;
     let kept: BTreeSet<ObjectKey> = objects(bundle).into_keys().collect();
@@ -466,6 +474,12 @@ async fn remove(run: Run<'_>, tx: &mut TenantTx, key: &ObjectKey) -> Result<(), 
         ObjectKind::Server => {
             if let Some(server) = before.servers.get(name) {
                 trash::delete(tx, server.id, now).await?;
+            }
+        }
+        ObjectKind::Webhook => {
+            if let Some(webhook) = before.webhooks.get(name) {
+                let removed = apply_webhooks::remove(run, tx, webhook).await;
+                removed.map_err(|error| refused(run.prepared, (key.0, name), error))?;
             }
         }
     }

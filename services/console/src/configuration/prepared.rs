@@ -24,6 +24,7 @@ use crate::{
     change::Editor,
     configuration::{
         current::{self, Contents, Current, CurrentSource},
+        declared_webhooks::{self, PreparedWebhook, Stage},
         forms,
     },
     credentials,
@@ -94,14 +95,21 @@ pub(super) struct Prepared {
     pub(super) offers: BTreeMap<String, Offer>,
     /// Accounts of sources whose address changes.
     pub(super) leaving: Vec<Leaving>,
+    /// By URL.
+    pub(super) webhooks: BTreeMap<String, PreparedWebhook>,
 }
 
 impl Prepared {
     /// Reads the file, and fetches what it names.
-    pub(super) async fn of(editor: &Editor, mut sent: SentFile) -> Result<Self, ConsoleError> {
+    pub(super) async fn of(
+        editor: &Editor,
+        mut sent: SentFile,
+        stage: Stage,
+    ) -> Result<Self, ConsoleError> {
         let parsed = parsed(&sent.text)?;
         let mut tx = editor.begin().await?;
-        let current = current::read(&editor.state, &mut tx, Contents::Digests).await?;
+        let wanted = (&editor.workspace, Contents::Digests);
+        let current = current::read(&editor.state, &mut tx, wanted).await?;
         drop(tx);
         let (mut documents, mut offers) = (BTreeMap::new(), BTreeMap::new());
         let mut leaving = Vec::new();
@@ -132,12 +140,21 @@ impl Prepared {
                 leaving.extend(sources::accounts_of(editor, have.row.id).await?);
             }
         }
+        let mut webhooks = BTreeMap::new();
+        for (index, webhook) in parsed.bundle.webhooks.iter().enumerate() {
+            let url = webhook.url.as_str();
+            let pair = (webhook, current.webhooks.get(url));
+            let prepared = declared_webhooks::prepare(editor, &sent.secrets, pair, stage).await;
+            let at = |error| located(&parsed, (ObjectKind::Webhook, index, url), error);
+            webhooks.insert(webhook.url.clone(), prepared.map_err(at)?);
+        }
         Ok(Self {
             sent,
             parsed,
             documents,
             offers,
             leaving,
+            webhooks,
         })
     }
 
@@ -158,7 +175,7 @@ impl Prepared {
 
 /// The file, or 422 with the place of its first fault.
 pub(super) fn parsed(text: &str) -> Result<Parsed, ConsoleError> {
-    parse(text).map_err(|fault| {
+    let mut parsed = parse(text).map_err(|fault| {
         let error = ConsoleError::invalid("configuration_invalid", format!("{fault}."));
         let error = match fault.place {
             Some(place) => error
@@ -171,7 +188,14 @@ pub(super) fn parsed(text: &str) -> Result<Parsed, ConsoleError> {
         } else {
             fault.path.as_str()
         })
-    })
+    })?;
+    match declared_webhooks::normalise(&mut parsed.bundle) {
+        Ok(()) => Ok(parsed),
+        Err((index, error)) => {
+            let url = parsed.bundle.webhooks[index].url.as_str();
+            Err(located(&parsed, (ObjectKind::Webhook, index, url), error))
+        }
+    }
 }
 
 /// A refusal of an object, with its kind, key and place in the file.
@@ -346,6 +370,7 @@ pub(super) fn index_of(parsed: &Parsed, kind: ObjectKind, key: &str) -> Option<u
         ObjectKind::Prompt => bundle.prompts.iter().position(|one| one.name == key),
         ObjectKind::Resource => bundle.resources.iter().position(|one| one.uri == key),
         ObjectKind::Server => bundle.servers.iter().position(|one| one.slug == key),
+        ObjectKind::Webhook => bundle.webhooks.iter().position(|one| one.url == key),
     }
 }
 
