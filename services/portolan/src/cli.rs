@@ -10,6 +10,7 @@ use crate::{
     configuration::{ApplyArguments, ExportArguments, PlanOptions, ValidateArguments},
     connect::ConnectArguments,
     dev::DevArguments,
+    login::{LoginArguments, LogoutArguments},
     settings::Role,
     test_calls::TestCallsArguments,
 };
@@ -74,6 +75,10 @@ pub enum Command {
     /// Shows how a workspace differs from a file of configuration. Exit codes: 0 not at all, 2 it
     /// does, 1 an error.
     Drift(Box<PlanOptions>),
+    /// Signs you in for plan, apply, export and drift, in the browser.
+    Login(LoginArguments),
+    /// Revokes and deletes the token of `login`.
+    Logout(LogoutArguments),
     /// Prints what other tools build on.
     Emit {
         /// What to print.

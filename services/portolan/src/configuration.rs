@@ -40,13 +40,14 @@ pub struct WorkspaceOptions {
     #[arg(long, env = "PORTOLAN_WORKSPACE", value_name = "SLUG")]
     workspace: String,
     /// Access token of the management API. Better in the environment than on the command line.
+    /// Without one, that of `portolan login`.
     #[arg(
         long,
         env = "PORTOLAN_TOKEN",
         hide_env_values = true,
         value_name = "TOKEN"
     )]
-    token: String,
+    token: Option<String>,
     /// Send the token over http:// to public hosts too.
     #[arg(long)]
     allow_http: bool,

@@ -6,6 +6,7 @@
 //! | [`attach`] | offers a server of this machine to a workspace |
 //! | [`connect`] | a stdio MCP server in front of a remote one |
 //! | [`configuration`] | a workspace as a file: checked, planned, applied, exported |
+//! | [`login`] | the sign-in of the commands |
 //! | [`test_calls`] | runs saved calls of a server, and checks their answers |
 //! | [`cli`] | verbs and their options |
 //! | [`settings`] | configuration by file and environment |
@@ -27,8 +28,10 @@ pub mod console;
 pub mod dev;
 pub mod doctor;
 mod header_option;
+mod installation;
 mod janitor;
 pub mod lifecycle;
+pub mod login;
 mod node_store;
 pub mod open_files;
 mod output;
@@ -118,6 +121,8 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Apply(arguments) => configuration::apply(&arguments, &environment().collect()),
         Command::Export(arguments) => configuration::export(&arguments, &environment().collect()),
         Command::Drift(options) => configuration::drift(&options, &environment().collect()),
+        Command::Login(arguments) => login::login(&arguments, &environment().collect()),
+        Command::Logout(arguments) => login::logout(&arguments, &environment().collect()),
         Command::Emit { what } => {
             match what {
                 Emitted::Openapi => say(&portolan_console::openapi().to_pretty_json()?),

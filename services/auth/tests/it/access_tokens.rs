@@ -30,7 +30,7 @@ pub(crate) struct Program<'a> {
 }
 
 impl<'a> Program<'a> {
-    fn new(service: &'a TestService, token: &str) -> Self {
+    pub(crate) fn new(service: &'a TestService, token: &str) -> Self {
         Self {
             browser: service.browser(),
             token: token.to_owned(),

@@ -11,6 +11,7 @@ mod alerts;
 mod api_sign_in;
 mod breached;
 mod calls;
+mod command_tokens;
 mod configuration;
 mod configured_webhooks;
 mod connect;
