@@ -85,6 +85,29 @@ impl Scene {
     }
 }
 
+/// Rule: CONF-16
+#[tokio::test]
+async fn selected_objects_are_applied_and_exported_alone() -> Result<()> {
+    let scene = Scene::new().await?;
+    let (code, shown) = scene.run(&["plan", "--select", "prompts/gret"], None)?;
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("did you mean \"prompts/greet\""), "{shown}");
+    // Neither the document nor the secret of the source is read.
+    std::fs::remove_file(scene.folder.path().join("api.json"))?;
+    let greet = ["apply", "--auto-approve", "--select", "prompts/*"];
+    let (code, shown) = scene.run(&greet, None)?;
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("Applied: 1 to create"), "{shown}");
+    let (code, shown) = scene.run(&["drift", "--select", "prompts/greet"], None)?;
+    assert_eq!((code, shown.trim()), (Some(0), "No changes."));
+    let (code, shown) = scene.run(&["export", "--select", "prompts/greet"], None)?;
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.starts_with("prompts:\n  - name: greet\n"), "{shown}");
+    let (code, shown) = scene.run(&["export", "--select", "servers/sales"], None)?;
+    assert_eq!(code, Some(1), "{shown}");
+    Ok(())
+}
+
 /// Rule: CONF-11
 #[tokio::test]
 async fn a_file_is_planned_applied_exported_and_drifts() -> Result<()> {
@@ -139,7 +162,7 @@ async fn a_file_is_planned_applied_exported_and_drifts() -> Result<()> {
     let (code, shown) = scene.run(&["validate"], None)?;
     assert_eq!(code, Some(0), "{shown}");
     assert!(
-        shown.contains("1 sources, 1 prompts, 0 resources, 1 servers"),
+        shown.contains("1 sources, 1 prompts, 0 resources, 1 servers, 0 webhooks"),
         "{shown}"
     );
     let (code, shown) = scene.run(&["plan"], None)?;

@@ -45,6 +45,15 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
+    /// Every kind, in the order of a file.
+    pub const ALL: [Self; 5] = [
+        Self::Source,
+        Self::Prompt,
+        Self::Resource,
+        Self::Server,
+        Self::Webhook,
+    ];
+
     /// The member of a bundle that has the objects of this kind.
     pub const fn section(self) -> &'static str {
         match self {

@@ -303,6 +303,10 @@ pub(crate) struct PlanRequest {
     /// Take over objects that another file manages.
     #[serde(default)]
     claim: bool,
+    /// Only these objects of the file are planned, and only such are deleted: `servers/sales`,
+    /// `sources/*`. All if absent. Up to 100.
+    #[serde(default)]
+    select: Vec<String>,
 }
 
 /// Changes of a workspace that can be applied once.
@@ -335,6 +339,7 @@ pub(crate) async fn plan_configuration(
         request.bundle,
         (request.files, request.secrets),
         (request.prune, request.claim),
+        request.select,
     );
     let prepared = Prepared::of(&editor, sent, Stage::Plan).await?;
     let mut tx = editor.begin().await?;
@@ -434,7 +439,7 @@ pub(crate) async fn apply_configuration(
         return Ok(Json(view));
     }
     let detail = json!({ "name": plan.owner, "changes": view.changes, "claimed": view.claimed,
-        "prune": prepared.sent.prune, "meta": request.meta });
+        "prune": prepared.sent.prune, "select": prepared.sent.select, "meta": request.meta });
     let (workspace, context) = (&editor.workspace, &editor.context);
     let event = workspace.event("configuration.applied", "tenant", workspace.id, detail);
     change::commit(tx, context, editor.now, &event).await?;

@@ -17,6 +17,8 @@ use portolan_bundle::{
     Bundle, SecretReference,
     format::{Credential, DeclaredKind},
     secret::SecretStore,
+    selection::{Selection, keys},
+    written::yaml,
 };
 use serde_json::{Value, json};
 
@@ -90,6 +92,9 @@ pub struct PlanOptions {
     /// Take over objects that another file manages.
     #[arg(long)]
     claim: bool,
+    /// Only this object of the file: `servers/sales`, `sources/*`. May stand several times.
+    #[arg(long, value_name = "KIND/KEY")]
+    select: Vec<String>,
     /// Another value for a reference: `vault:crm=env:CRM_KEY`. May stand several times.
     #[arg(long = "secret", value_name = "REFERENCE=FROM")]
     secrets: Vec<String>,
@@ -132,6 +137,10 @@ pub struct ExportArguments {
     /// Print JSON instead of YAML.
     #[arg(long)]
     json: bool,
+    /// Only this object, as a part of the file: `servers/sales`, `sources/*`. May stand several
+    /// times.
+    #[arg(long, value_name = "KIND/KEY")]
+    select: Vec<String>,
 }
 
 /// Checks a file without a workspace. Exit codes: 0 it is sound, 1 it is not.
@@ -217,6 +226,9 @@ pub(crate) fn apply(arguments: &ApplyArguments, environment: &Environment) -> Re
 /// Prints a workspace as a file.
 pub(crate) fn export(arguments: &ExportArguments, environment: &Environment) -> Result<ExitCode> {
     let service = Service::new(&arguments.workspace, environment)?;
+    if !arguments.select.is_empty() {
+        return export_selected(arguments, &service);
+    }
     let format = if arguments.json { "json" } else { "yaml" };
     let mut query = vec![("format", format)];
     query.extend(arguments.name.as_deref().map(|name| ("name", name)));
@@ -226,6 +238,25 @@ pub(crate) fn export(arguments: &ExportArguments, environment: &Environment) -> 
         say(&serde_json::to_string_pretty(&value)?);
     } else {
         say(text.trim_end());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the selected objects. They are a part of a file: without a name, no plan takes them for the
+/// whole (CONF-13).
+fn export_selected(arguments: &ExportArguments, service: &Service) -> Result<ExitCode> {
+    let selection = Selection::read(&arguments.select)?;
+    let text = service.get("configuration", &[("format", "json")])?;
+    let bundle: Bundle = serde_json::from_str(&text)?;
+    selection.check(keys([&bundle]).iter())?;
+    let mut part = serde_json::to_value(selection.of(&bundle))?;
+    if let Some(members) = part.as_object_mut() {
+        members.retain(|name, _| name != "format" && name != "name");
+    }
+    if arguments.json {
+        say(&serde_json::to_string_pretty(&part)?);
+    } else {
+        say(yaml(&part)?.trim_end());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -286,6 +317,8 @@ fn read_file(path: &Path) -> Result<(String, Bundle)> {
 fn make_plan(service: &Service, options: &PlanOptions, environment: &Environment) -> Result<Value> {
     let path = &options.file.file;
     let (text, bundle) = read_file(path)?;
+    // Only what is selected needs its documents and secrets.
+    let bundle = Selection::read(&options.select)?.of(&bundle);
     let prune = match options.prune {
         PruneOption::None => "none",
         PruneOption::Owned => "owned",
@@ -293,7 +326,7 @@ fn make_plan(service: &Service, options: &PlanOptions, environment: &Environment
     };
     let body = json!({
         "bundle": text, "files": documents(&bundle, path)?, "prune": prune,
-        "claim": options.claim, "secrets": secrets(&bundle, &options.secrets, environment)?,
+        "claim": options.claim, "select": options.select, "secrets": secrets(&bundle, &options.secrets, environment)?,
     });
     service
         .post("configuration/plans", &body)

@@ -41,6 +41,7 @@ mod recovery;
 mod registry;
 mod search;
 mod second_factor;
+mod selected_configuration;
 mod sessions;
 mod sign_in;
 mod sign_up;

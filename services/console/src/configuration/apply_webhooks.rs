@@ -27,7 +27,7 @@ use crate::{
 
 /// Makes the endpoints of a workspace those of the file.
 pub(super) async fn put_webhooks(run: Run<'_>, tx: &mut TenantTx) -> Result<(), ConsoleError> {
-    for webhook in &run.prepared.parsed.bundle.webhooks {
+    for webhook in &run.prepared.wanted.webhooks {
         let key = (ObjectKind::Webhook, webhook.url.as_str());
         let put = put(run, tx, webhook).await;
         put.map_err(|error| refused(run.prepared, key, error))?;

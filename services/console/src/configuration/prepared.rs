@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use portolan_bundle::{
     Parsed, SecretReference,
     changes::ObjectKind,
-    format::{self, DeclaredKind},
+    format::{self, Bundle, DeclaredKind},
     parse,
     secret::SecretStore,
+    selection::{Selection, keys},
 };
 use portolan_http_tools::{Credential, CredentialSlot};
 use portolan_keys::digest;
@@ -64,6 +65,9 @@ pub(super) struct SentFile {
     pub(super) prune: Prune,
     /// Objects of other files are taken over.
     pub(super) claim: bool,
+    /// Selectors of the objects that are meant; all without one.
+    #[serde(default)]
+    pub(super) select: Vec<String>,
     /// Documents of `https:` locations, by source.
     fetched: BTreeMap<String, Fetched>,
 }
@@ -73,6 +77,7 @@ impl SentFile {
         text: String,
         (files, secrets): (BTreeMap<String, String>, BTreeMap<String, String>),
         (prune, claim): (Prune, bool),
+        select: Vec<String>,
     ) -> Self {
         Self {
             text,
@@ -80,6 +85,7 @@ impl SentFile {
             secrets,
             prune,
             claim,
+            select,
             fetched: BTreeMap::new(),
         }
     }
@@ -88,7 +94,11 @@ impl SentFile {
 /// A request that is ready for its transaction.
 pub(super) struct Prepared {
     pub(super) sent: SentFile,
+    /// The whole file, with the places of its objects.
     pub(super) parsed: Parsed,
+    pub(super) selection: Selection,
+    /// The selected objects of the file.
+    pub(super) wanted: Bundle,
     /// Documents of sources that are new or have another one, by source.
     pub(super) documents: BTreeMap<String, Loaded>,
     /// Offers of MCP servers that are new, by source.
@@ -111,17 +121,14 @@ impl Prepared {
         let wanted = (&editor.workspace, Contents::Digests);
         let current = current::read(&editor.state, &mut tx, wanted).await?;
         drop(tx);
+        let selection = selected(&sent.select, [&parsed.bundle, &current.bundle])?;
+        let wanted = selection.of(&parsed.bundle);
         let (mut documents, mut offers) = (BTreeMap::new(), BTreeMap::new());
         let mut leaving = Vec::new();
-        for (index, source) in parsed.bundle.sources.iter().enumerate() {
+        for source in &wanted.sources {
             let have = current.sources.get(&source.name);
-            let at = |error: ConsoleError| {
-                located(
-                    &parsed,
-                    (ObjectKind::Source, index, source.name.as_str()),
-                    error,
-                )
-            };
+            let key = (ObjectKind::Source, source.name.as_str());
+            let at = |error: ConsoleError| refused_in(&parsed, key, error);
             check_secrets(source, &sent).map_err(at)?;
             match source.kind {
                 DeclaredKind::Openapi => {
@@ -141,16 +148,18 @@ impl Prepared {
             }
         }
         let mut webhooks = BTreeMap::new();
-        for (index, webhook) in parsed.bundle.webhooks.iter().enumerate() {
+        for webhook in &wanted.webhooks {
             let url = webhook.url.as_str();
             let pair = (webhook, current.webhooks.get(url));
             let prepared = declared_webhooks::prepare(editor, &sent.secrets, pair, stage).await;
-            let at = |error| located(&parsed, (ObjectKind::Webhook, index, url), error);
+            let at = |error| refused_in(&parsed, (ObjectKind::Webhook, url), error);
             webhooks.insert(webhook.url.clone(), prepared.map_err(at)?);
         }
         Ok(Self {
             sent,
             parsed,
+            selection,
+            wanted,
             documents,
             offers,
             leaving,
@@ -196,6 +205,18 @@ pub(super) fn parsed(text: &str) -> Result<Parsed, ConsoleError> {
             Err(located(&parsed, (ObjectKind::Webhook, index, url), error))
         }
     }
+}
+
+/// The selection of a request, each of whose selectors selects an object of the bundles.
+fn selected(texts: &[String], bundles: [&Bundle; 2]) -> Result<Selection, ConsoleError> {
+    let read = Selection::read(texts).and_then(|selection| {
+        selection.check(keys(bundles).iter())?;
+        Ok(selection)
+    });
+    read.map_err(|fault| {
+        ConsoleError::invalid("selector_unknown", format!("{fault}."))
+            .field(format!("select[{}]", fault.index))
+    })
 }
 
 /// A refusal of an object, with its kind, key and place in the file.
@@ -380,15 +401,23 @@ pub(super) fn refused(
     (kind, key): (ObjectKind, &str),
     error: ConsoleError,
 ) -> ConsoleError {
-    match index_of(&prepared.parsed, kind, key) {
-        Some(index) => located(&prepared.parsed, (kind, index, key), error),
+    refused_in(&prepared.parsed, (kind, key), error)
+}
+
+fn refused_in(
+    parsed: &Parsed,
+    (kind, key): (ObjectKind, &str),
+    error: ConsoleError,
+) -> ConsoleError {
+    match index_of(parsed, kind, key) {
+        Some(index) => located(parsed, (kind, index, key), error),
         None => error.within(&format!("{}/{key}", kind.section())),
     }
 }
 
 /// Refuses a file that owns objects of another file, unless they are taken over.
 pub(super) fn check_owners(prepared: &Prepared, current: &Current) -> Result<usize, ConsoleError> {
-    let bundle = &prepared.parsed.bundle;
+    let bundle = &prepared.wanted;
     let mut claimed = 0;
     for key in portolan_bundle::changes::objects(bundle).into_keys() {
         match current.owner(&key) {
