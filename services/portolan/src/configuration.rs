@@ -42,7 +42,7 @@ pub struct WorkspaceOptions {
     #[arg(long, env = "PORTOLAN_WORKSPACE", value_name = "SLUG")]
     workspace: String,
     /// Access token of the management API. Better in the environment than on the command line.
-    /// Without one, that of `portolan login`.
+    /// Without one, that of a job of GitHub Actions, or of `portolan login`.
     #[arg(
         long,
         env = "PORTOLAN_TOKEN",

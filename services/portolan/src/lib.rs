@@ -35,6 +35,7 @@ pub mod login;
 mod node_store;
 pub mod open_files;
 mod output;
+mod pipeline_token;
 mod revocation_feed;
 pub mod serve;
 pub mod settings;

@@ -10,6 +10,7 @@ use crate::{
     connect::Environment,
     installation::{Installation, PlainHttp, Refusal, bearer_headers},
     login,
+    pipeline_token::Job,
 };
 
 use super::WorkspaceOptions;
@@ -26,16 +27,7 @@ impl Service {
     pub(super) fn new(options: &WorkspaceOptions, environment: &Environment) -> Result<Self> {
         let plain = PlainHttp::of_option(options.allow_http);
         let installation = Installation::new(&options.url, plain, environment)?;
-        let given = options.token.as_deref().map(str::trim);
-        let token = match given.filter(|token| !token.is_empty()) {
-            Some(token) => token.to_owned(),
-            None => login::stored_token(&options.url, environment)?.with_context(|| {
-                format!(
-                    "there is no token: set PORTOLAN_TOKEN, or run portolan login {}",
-                    options.url
-                )
-            })?,
-        };
+        let token = token(options, &installation, environment)?;
         let base = installation.at(&["api", "v1", "workspaces", &options.workspace, ""])?;
         Ok(Self {
             headers: bearer_headers(&token)?,
@@ -64,4 +56,26 @@ impl Service {
         request.headers = self.headers.clone();
         self.installation.send(request)
     }
+}
+
+/// The token that was given, that of a job of a pipeline, or that of the person who signed in.
+fn token(
+    options: &WorkspaceOptions,
+    installation: &Installation,
+    environment: &Environment,
+) -> Result<String> {
+    let given = options.token.as_deref().map(str::trim);
+    if let Some(given) = given.filter(|token| !token.is_empty()) {
+        return Ok(given.to_owned());
+    }
+    if let Some(job) = Job::of(environment) {
+        return job.token(installation, (&options.url, &options.workspace));
+    }
+    let stored = login::stored_token(&options.url, environment)?;
+    stored.with_context(|| {
+        format!(
+            "there is no token: set PORTOLAN_TOKEN, or run portolan login {}",
+            options.url
+        )
+    })
 }
