@@ -505,8 +505,9 @@ async fn realise(
     apply_webhooks::put_webhooks(run, tx).await?;
     apply_items::prune(run, tx).await?;
     apply_webhooks::check_count(run, tx).await?;
-    apply_items::own(run, tx).await?;
+    // The read serves for both: owners are no part of a file.
     let after = current::read(&editor.state, tx, wanted).await?;
+    apply_items::own(run, tx, &after).await?;
     let mut changes = changes(&before.bundle, &after.bundle);
     add_secrets(&before, &after, &mut changes);
     Ok(Outcome {

@@ -34,7 +34,7 @@ use crate::{
     configuration::{
         apply_sources::Run,
         apply_webhooks,
-        current::{self, Contents, Current},
+        current::{self, Current},
         forms,
         prepared::{Prune, index_of, refused},
     },
@@ -417,11 +417,13 @@ async fn set_status(
     Ok(())
 }
 
-/// Makes the file the owner of its objects.
-pub(super) async fn own(run: Run<'_>, tx: &mut TenantTx) -> Result<(), ConsoleError> {
+/// Makes the file the owner of its objects. `after` is the workspace that has them.
+pub(super) async fn own(
+    run: Run<'_>,
+    tx: &mut TenantTx,
+    after: &Current,
+) -> Result<(), ConsoleError> {
     let bundle = &run.prepared.wanted;
-    let wanted = (&run.editor.workspace, Contents::Digests);
-    let after = current::read(&run.editor.state, tx, wanted).await?;
     for key in objects(bundle).into_keys() {
         if after.owner(&key) == Some(bundle.name.as_str()) {
             continue;
