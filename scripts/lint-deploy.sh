@@ -19,7 +19,10 @@ echo "- docker-compose.yml: the compose specification"
 check-jsonschema --quiet --builtin-schema vendor.compose-spec docker-compose.yml
 
 echo "- YAML: yamllint"
-yamllint --strict --config-file scripts/lint-deploy/yamllint.yaml docker-compose.yml deploy
+yamllint --strict --config-file scripts/lint-deploy/yamllint.yaml docker-compose.yml deploy docs/examples
+
+echo "- docs/examples: the schema of GitHub workflows"
+check-jsonschema --quiet --builtin-schema vendor.github-workflows docs/examples/github-actions.yml
 
 echo "- Shell scripts: shellcheck"
 shellcheck deploy/compose/*.sh scripts/lint-deploy.sh scripts/lint-deploy/*.sh

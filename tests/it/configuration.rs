@@ -1,7 +1,15 @@
 //! Configuration as code from a terminal: `portolan validate`, `plan`, `apply`, `export` and
 //! `drift` against a running service (CONF-10, CONF-11).
 
+use std::sync::{Arc, Mutex};
+
 use anyhow::{Context, Result};
+use axum::{
+    Json, Router,
+    extract::RawQuery,
+    http::{HeaderMap, header},
+    routing::get,
+};
 use portolan_tests::{
     console::text,
     fixture::{FixtureApi, TOKEN},
@@ -13,6 +21,7 @@ use portolan_tests::{
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::net::TcpListener;
 
 /// A workspace without objects, a token for it, and a folder with a file and its document.
 struct Scene {
@@ -85,6 +94,29 @@ impl Scene {
     }
 }
 
+/// Rule: CONF-16
+#[tokio::test]
+async fn selected_objects_are_applied_and_exported_alone() -> Result<()> {
+    let scene = Scene::new().await?;
+    let (code, shown) = scene.run(&["plan", "--select", "prompts/gret"], None)?;
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("did you mean \"prompts/greet\""), "{shown}");
+    // Neither the document nor the secret of the source is read.
+    std::fs::remove_file(scene.folder.path().join("api.json"))?;
+    let greet = ["apply", "--auto-approve", "--select", "prompts/*"];
+    let (code, shown) = scene.run(&greet, None)?;
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("Applied: 1 to create"), "{shown}");
+    let (code, shown) = scene.run(&["drift", "--select", "prompts/greet"], None)?;
+    assert_eq!((code, shown.trim()), (Some(0), "No changes."));
+    let (code, shown) = scene.run(&["export", "--select", "prompts/greet"], None)?;
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.starts_with("prompts:\n  - name: greet\n"), "{shown}");
+    let (code, shown) = scene.run(&["export", "--select", "servers/sales"], None)?;
+    assert_eq!(code, Some(1), "{shown}");
+    Ok(())
+}
+
 /// Rule: CONF-11
 #[tokio::test]
 async fn a_file_is_planned_applied_exported_and_drifts() -> Result<()> {
@@ -139,7 +171,7 @@ async fn a_file_is_planned_applied_exported_and_drifts() -> Result<()> {
     let (code, shown) = scene.run(&["validate"], None)?;
     assert_eq!(code, Some(0), "{shown}");
     assert!(
-        shown.contains("1 sources, 1 prompts, 0 resources, 1 servers"),
+        shown.contains("1 sources, 1 prompts, 0 resources, 1 servers, 0 webhooks"),
         "{shown}"
     );
     let (code, shown) = scene.run(&["plan"], None)?;
@@ -248,5 +280,60 @@ async fn an_mcp_server_of_a_file_is_looked_at_and_published() -> Result<()> {
     std::fs::write(&file, &exported)?;
     let (code, shown) = scene.run(&["plan"], None)?;
     assert_eq!((code, shown.trim()), (Some(0), "No changes."));
+    Ok(())
+}
+
+/// Rule: CONF-17
+#[tokio::test]
+async fn a_job_of_github_asks_for_its_id_token_for_the_service() -> Result<()> {
+    let scene = Scene::new().await?;
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&asked);
+    // The endpoint of GitHub that gives a job its ID token.
+    let answer = move |headers: HeaderMap, RawQuery(query): RawQuery| async move {
+        let credential = headers[header::AUTHORIZATION].to_str().map(str::to_owned);
+        kept.lock()
+            .unwrap()
+            .push((credential.unwrap(), query.unwrap()));
+        Json(json!({"count": 1, "value": "the.job.token"}))
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let router = Router::new().route("/token", get(answer));
+    #[expect(clippy::disallowed_methods, reason = "it ends with the test's runtime")]
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let export = async |token: &str| -> Result<(Option<i32>, String)> {
+        let mut command = tokio::process::Command::from(portolan());
+        command
+            .arg("export")
+            .env("PORTOLAN_URL", scene.stack.url().as_str())
+            .env("PORTOLAN_WORKSPACE", "harbour")
+            .env("PORTOLAN_TOKEN", token)
+            .env(
+                "ACTIONS_ID_TOKEN_REQUEST_URL",
+                format!("http://{address}/token?v=2"),
+            )
+            .env("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "of-the-runner");
+        let output = command.output().await?;
+        let shown = [output.stdout, output.stderr].concat();
+        Ok((
+            output.status.code(),
+            String::from_utf8_lossy(&shown).into_owned(),
+        ))
+    };
+    let (code, shown) = export(&scene.token).await?;
+    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!(asked.lock().unwrap().len(), 0, "a token is given");
+
+    // The workspace does not trust this job.
+    let (code, shown) = export("").await?;
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("harbour gave this job no token"), "{shown}");
+    assert!(!shown.contains("the.job.token"), "{shown}");
+    let origin = scene.stack.url().origin().ascii_serialization();
+    let mut query = url::form_urlencoded::Serializer::new("v=2".to_owned());
+    let query = query.append_pair("audience", &origin).finish();
+    let expected = ("Bearer of-the-runner".to_owned(), query);
+    assert_eq!(*asked.lock().unwrap(), [expected]);
     Ok(())
 }

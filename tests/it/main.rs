@@ -14,6 +14,7 @@ mod chaos;
 mod checker;
 mod citations;
 mod clients;
+mod command_login;
 mod composed;
 mod configuration;
 mod conformance;

@@ -12,6 +12,7 @@ import { Route as rootRouteImport } from './routes/__root';
 import { Route as IndexRouteImport } from './routes/index';
 import { Route as DocsRouteRouteImport } from './routes/docs/route';
 import { Route as AccountAccessTokensRouteImport } from './routes/account/access-tokens';
+import { Route as AccountCommandRouteImport } from './routes/account/command';
 import { Route as DocsIndexRouteImport } from './routes/docs/index';
 import { Route as DocsSplatRouteImport } from './routes/docs/$';
 import { Route as DocsApiRouteImport } from './routes/docs/api';
@@ -72,6 +73,11 @@ const DocsRouteRoute = DocsRouteRouteImport.update({
 const AccountAccessTokensRoute = AccountAccessTokensRouteImport.update({
   id: '/account/access-tokens',
   path: '/account/access-tokens',
+  getParentRoute: () => rootRouteImport,
+} as any);
+const AccountCommandRoute = AccountCommandRouteImport.update({
+  id: '/account/command',
+  path: '/account/command',
   getParentRoute: () => rootRouteImport,
 } as any);
 const DocsIndexRoute = DocsIndexRouteImport.update({
@@ -310,6 +316,7 @@ export interface FileRoutesByFullPath {
   '/docs': typeof DocsRouteRouteWithChildren;
   '/w/$ws': typeof WWsRouteRouteWithChildren;
   '/account/access-tokens': typeof AccountAccessTokensRoute;
+  '/account/command': typeof AccountCommandRoute;
   '/docs/$': typeof DocsSplatRoute;
   '/docs/api': typeof DocsApiRoute;
   '/playground/callback': typeof PlaygroundCallbackRoute;
@@ -359,6 +366,7 @@ export interface FileRoutesByFullPath {
 export interface FileRoutesByTo {
   '/': typeof IndexRoute;
   '/account/access-tokens': typeof AccountAccessTokensRoute;
+  '/account/command': typeof AccountCommandRoute;
   '/docs/$': typeof DocsSplatRoute;
   '/docs/api': typeof DocsApiRoute;
   '/playground/callback': typeof PlaygroundCallbackRoute;
@@ -411,6 +419,7 @@ export interface FileRoutesById {
   '/docs': typeof DocsRouteRouteWithChildren;
   '/w/$ws': typeof WWsRouteRouteWithChildren;
   '/account/access-tokens': typeof AccountAccessTokensRoute;
+  '/account/command': typeof AccountCommandRoute;
   '/docs/$': typeof DocsSplatRoute;
   '/docs/api': typeof DocsApiRoute;
   '/playground/callback': typeof PlaygroundCallbackRoute;
@@ -464,6 +473,7 @@ export interface FileRouteTypes {
     | '/docs'
     | '/w/$ws'
     | '/account/access-tokens'
+    | '/account/command'
     | '/docs/$'
     | '/docs/api'
     | '/playground/callback'
@@ -513,6 +523,7 @@ export interface FileRouteTypes {
   to:
     | '/'
     | '/account/access-tokens'
+    | '/account/command'
     | '/docs/$'
     | '/docs/api'
     | '/playground/callback'
@@ -564,6 +575,7 @@ export interface FileRouteTypes {
     | '/docs'
     | '/w/$ws'
     | '/account/access-tokens'
+    | '/account/command'
     | '/docs/$'
     | '/docs/api'
     | '/playground/callback'
@@ -616,6 +628,7 @@ export interface RootRouteChildren {
   DocsRouteRoute: typeof DocsRouteRouteWithChildren;
   WWsRouteRoute: typeof WWsRouteRouteWithChildren;
   AccountAccessTokensRoute: typeof AccountAccessTokensRoute;
+  AccountCommandRoute: typeof AccountCommandRoute;
   PlaygroundCallbackRoute: typeof PlaygroundCallbackRoute;
 }
 
@@ -640,6 +653,13 @@ declare module '@tanstack/react-router' {
       path: '/account/access-tokens';
       fullPath: '/account/access-tokens';
       preLoaderRoute: typeof AccountAccessTokensRouteImport;
+      parentRoute: typeof rootRouteImport;
+    };
+    '/account/command': {
+      id: '/account/command';
+      path: '/account/command';
+      fullPath: '/account/command';
+      preLoaderRoute: typeof AccountCommandRouteImport;
       parentRoute: typeof rootRouteImport;
     };
     '/docs/': {
@@ -1080,6 +1100,7 @@ const rootRouteChildren: RootRouteChildren = {
   DocsRouteRoute: DocsRouteRouteWithChildren,
   WWsRouteRoute: WWsRouteRouteWithChildren,
   AccountAccessTokensRoute: AccountAccessTokensRoute,
+  AccountCommandRoute: AccountCommandRoute,
   PlaygroundCallbackRoute: PlaygroundCallbackRoute,
 };
 export const routeTree = rootRouteImport

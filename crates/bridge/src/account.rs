@@ -21,10 +21,11 @@ use tokio::sync::{Mutex, watch};
 use tokio_util::task::TaskTracker;
 use url::Url;
 
+use self::store::{AccountFile, Locked};
 pub use self::store::{AccountFiles, StoreError};
-use self::{
-    callback::Callbacks,
-    store::{AccountFile, Locked},
+pub(crate) use self::{
+    browser::open as open_browser,
+    callback::{Callbacks, Returned},
 };
 use crate::{fault::BridgeFault, note::Notes};
 
@@ -236,7 +237,7 @@ impl Account {
     /// [`StoreError`].
     pub async fn sign_out(&self) -> Result<bool, StoreError> {
         let lock = self.sign_in.place.lock().await?;
-        let Some(held) = lock.read()? else {
+        let Some(held) = lock.read::<AccountFile>()? else {
             return Ok(false);
         };
         lock.delete()?;
@@ -397,7 +398,7 @@ impl Account {
             self.url.host_str().unwrap_or_default()
         ));
         if let Some(named) = &self.sign_in.browser
-            && let Err(error) = browser::open(named, address.as_str())
+            && let Err(error) = open_browser(named, address.as_str())
         {
             self.notes.say(&format!(
                 "The browser could not be opened ({error}). Open the address yourself."

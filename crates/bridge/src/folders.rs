@@ -42,6 +42,11 @@ impl Folders {
         self.configuration().join("portolan").join("connect")
     }
 
+    /// The folder of the tokens of `portolan login`.
+    pub fn command_tokens(&self) -> PathBuf {
+        self.configuration().join("portolan").join("login")
+    }
+
     /// The folder in which desktop applications keep their settings.
     pub(crate) fn applications(&self) -> PathBuf {
         if cfg!(target_os = "macos") {

@@ -16,8 +16,11 @@
 //! - A request is sent again only if the server said that it was not processed.
 //! - Every request of the client has an answer: the server's, or an error of [`BridgeFault`].
 //! - No note names a token, a code or a key.
+//!
+//! [`command_token`] signs a person in for commands, by the same callback and the same store.
 
 pub mod account;
+pub mod command_token;
 mod fault;
 mod folders;
 pub mod install;

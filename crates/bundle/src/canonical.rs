@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::format::{
     Bundle, ClientAuth, Credential, DeclaredArgument, DeclaredPrompt, DeclaredResource,
-    DeclaredServer, DeclaredTool, Definition, ParameterPlace, Redirects, Settings, Source, Status,
-    Switch, Unlisted,
+    DeclaredServer, DeclaredTool, DeclaredWebhook, Definition, ParameterPlace, Redirects, Settings,
+    Source, Status, Switch, Unlisted, WebhookStatus,
 };
 
 /// The same content in canonical form.
@@ -22,6 +22,8 @@ pub fn canonical(mut bundle: Bundle) -> Bundle {
     bundle.resources.sort_by(|a, b| a.uri.cmp(&b.uri));
     bundle.servers.iter_mut().for_each(server);
     bundle.servers.sort_by(|a, b| a.slug.cmp(&b.slug));
+    bundle.webhooks.iter_mut().for_each(webhook);
+    bundle.webhooks.sort_by(|a, b| a.url.cmp(&b.url));
     bundle
 }
 
@@ -136,4 +138,15 @@ fn server(server: &mut DeclaredServer) {
     server.tools.sort();
     server.prompts.sort();
     server.resources.sort();
+}
+
+fn webhook(webhook: &mut DeclaredWebhook) {
+    text(&mut webhook.description);
+    forget(&mut webhook.status, &WebhookStatus::Active);
+    webhook.events.sort();
+    webhook.events.dedup();
+    for header in &mut webhook.headers {
+        header.name = header.name.trim().to_ascii_lowercase();
+    }
+    webhook.headers.sort_by(|a, b| a.name.cmp(&b.name));
 }

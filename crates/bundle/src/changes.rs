@@ -21,7 +21,7 @@ pub enum Operation {
     Create,
     /// It changes.
     Update,
-    /// It goes to the trash.
+    /// It goes to the trash; an endpoint of webhooks is deleted for good.
     Delete,
 }
 
@@ -40,9 +40,20 @@ pub enum ObjectKind {
     Resource,
     /// A server; its key is its slug.
     Server,
+    /// An endpoint of webhooks; its key is its URL.
+    Webhook,
 }
 
 impl ObjectKind {
+    /// Every kind, in the order of a file.
+    pub const ALL: [Self; 5] = [
+        Self::Source,
+        Self::Prompt,
+        Self::Resource,
+        Self::Server,
+        Self::Webhook,
+    ];
+
     /// The member of a bundle that has the objects of this kind.
     pub const fn section(self) -> &'static str {
         match self {
@@ -50,6 +61,7 @@ impl ObjectKind {
             Self::Prompt => "prompts",
             Self::Resource => "resources",
             Self::Server => "servers",
+            Self::Webhook => "webhooks",
         }
     }
 }
@@ -101,6 +113,9 @@ pub fn objects(bundle: &Bundle) -> BTreeMap<ObjectKey, Value> {
     }
     for server in &bundle.servers {
         add(&mut all, ObjectKind::Server, &server.slug, server);
+    }
+    for webhook in &bundle.webhooks {
+        add(&mut all, ObjectKind::Webhook, &webhook.url, webhook);
     }
     all
 }

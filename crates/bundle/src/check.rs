@@ -31,8 +31,11 @@ pub(crate) fn check(parsed: &Parsed) -> Result<(), Fault> {
         ))
         .below("name"));
     }
-    let objects =
-        bundle.sources.len() + bundle.prompts.len() + bundle.resources.len() + bundle.servers.len();
+    let objects = bundle.sources.len()
+        + bundle.prompts.len()
+        + bundle.resources.len()
+        + bundle.servers.len()
+        + bundle.webhooks.len();
     if objects > MOST_OBJECTS {
         let message = format!("a file has up to {MOST_OBJECTS} objects, this one has {objects}");
         return Err(Fault::new(message));
@@ -52,6 +55,8 @@ pub(crate) fn check(parsed: &Parsed) -> Result<(), Fault> {
     names("resources", "uri", resources.collect())?;
     let servers = bundle.servers.iter().map(|one| one.slug.as_str());
     names("servers", "slug", servers.collect())?;
+    let webhooks = bundle.webhooks.iter().map(|one| one.url.as_str());
+    names("webhooks", "url", webhooks.collect())?;
     for (index, source) in bundle.sources.iter().enumerate() {
         if let Err((field, message)) = of_kind(source) {
             return Err(fault(parsed, ("sources", index), field, message));

@@ -17,7 +17,8 @@ pub enum Format {
     V1,
 }
 
-/// A workspace: sources of tools, prompts, resources, and the servers that publish them.
+/// A workspace: sources of tools, prompts, resources, the servers that publish them, and endpoints
+/// of webhooks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bundle {
@@ -37,6 +38,9 @@ pub struct Bundle {
     /// MCP servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<DeclaredServer>,
+    /// Endpoints that events of the workspace are sent to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub webhooks: Vec<DeclaredWebhook>,
 }
 
 /// Kinds of sources.
@@ -220,13 +224,13 @@ pub struct Basic {
     pub secret: SecretReference,
 }
 
-/// A header of a credential.
+/// A header with a secret value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeaderSecret {
     /// Name.
     pub name: String,
-    /// `env:NAME`, `file:PATH` or `vault:SOURCE`.
+    /// `env:NAME`, `file:PATH`, or `vault:` with the name of the source or the URL of the endpoint.
     #[schema(value_type = String, pattern = "^(env|file|vault):.+$")]
     pub secret: SecretReference,
 }
@@ -631,4 +635,37 @@ pub struct ServerResource {
     /// Its URI on this server; its own if absent.
     #[serde(default, rename = "as", skip_serializing_if = "Option::is_none")]
     pub published_uri: Option<String>,
+}
+
+/// The state of an endpoint of webhooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WebhookStatus {
+    /// It takes deliveries.
+    Active,
+    /// Deliveries wait.
+    Paused,
+}
+
+/// An endpoint that events of the workspace are sent to, as signed messages of Standard Webhooks.
+/// The service makes its signing secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Webhook)]
+pub struct DeclaredWebhook {
+    /// Its key: an `https` URL of a public address. Another URL is another endpoint, with another
+    /// signing secret.
+    pub url: String,
+    /// Types of the events that it subscribes to: at least one.
+    #[schema(min_items = 1)]
+    pub events: Vec<String>,
+    /// A note for people: up to 200 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Headers of its own: up to 10.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<HeaderSecret>,
+    /// `active` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<WebhookStatus>,
 }

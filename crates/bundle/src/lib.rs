@@ -10,6 +10,7 @@ mod parsed;
 mod read;
 mod schema;
 pub mod secret;
+pub mod selection;
 pub mod written;
 
 pub use format::Bundle;

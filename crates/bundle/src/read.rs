@@ -80,7 +80,7 @@ fn unknown(what: &str, given: &str, expected: &'static [&'static str]) -> String
 }
 
 /// The known word that a person probably meant.
-fn nearest<'w>(given: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+pub(crate) fn nearest<'w>(given: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     if given.len() > LONGEST_SHOWN {
         return None;
     }

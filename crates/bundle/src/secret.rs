@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Most characters of a reference.
-const LONGEST: usize = 500;
+/// Most characters of a reference. The longest name is the URL of an endpoint.
+const LONGEST: usize = 2_100;
 
 /// Where the value of a secret is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,9 +24,10 @@ pub enum SecretStore {
 pub struct SecretReference(String);
 
 impl SecretReference {
-    /// The reference to what the workspace keeps for a source.
-    pub fn vault(source: &str) -> Self {
-        Self(format!("vault:{source}"))
+    /// The reference to what the workspace keeps for an object: the name of a source, or the URL of
+    /// an endpoint of webhooks.
+    pub fn vault(name: &str) -> Self {
+        Self(format!("vault:{name}"))
     }
 
     /// The whole text.

@@ -13,6 +13,9 @@ pub enum ApiScope {
     /// Change the name, limits, the default server, webhooks and alert rules.
     #[serde(rename = "workspace:write")]
     WorkspaceWrite,
+    /// Create, change and delete endpoints of webhooks by a file of configuration.
+    #[serde(rename = "webhooks:write")]
+    WebhooksWrite,
     /// Read sources, tools, prompts, resources and servers.
     #[serde(rename = "registry:read")]
     RegistryRead,
@@ -41,9 +44,10 @@ pub enum ApiScope {
 
 impl ApiScope {
     /// Every scope, in the order of pages and documents.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::WorkspaceRead,
         Self::WorkspaceWrite,
+        Self::WebhooksWrite,
         Self::RegistryRead,
         Self::RegistryWrite,
         Self::CredentialsWrite,
@@ -59,6 +63,7 @@ impl ApiScope {
         match self {
             Self::WorkspaceRead => "workspace:read",
             Self::WorkspaceWrite => "workspace:write",
+            Self::WebhooksWrite => "webhooks:write",
             Self::RegistryRead => "registry:read",
             Self::RegistryWrite => "registry:write",
             Self::CredentialsWrite => "credentials:write",
@@ -78,6 +83,9 @@ impl ApiScope {
             }
             Self::WorkspaceWrite => {
                 "Change the name, limits, the default server, webhooks and alert rules."
+            }
+            Self::WebhooksWrite => {
+                "Create, change and delete endpoints of webhooks by a file of configuration."
             }
             Self::RegistryRead => "Read sources, tools, prompts, resources and servers.",
             Self::RegistryWrite => "Change sources, tools, prompts, resources and servers.",

@@ -14,5 +14,6 @@ pub fn router(state: &AuthState) -> Router {
         .merge(portolan_console::router(state))
         .merge(portolan_webhooks::catalogue::router(state))
         .merge(portolan_console::configuration::schema_router(state))
+        .merge(portolan_console::command_tokens::router(state))
         .with_state(state.clone())
 }

@@ -61,6 +61,8 @@ pub(crate) enum ScopeName {
     WorkspaceRead,
     #[serde(rename = "workspace:write")]
     WorkspaceWrite,
+    #[serde(rename = "webhooks:write")]
+    WebhooksWrite,
     #[serde(rename = "registry:read")]
     RegistryRead,
     #[serde(rename = "registry:write")]
@@ -83,7 +85,7 @@ pub(crate) enum ScopeName {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AccessToken {
     #[schema(value_type = String, example = "tok_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a")]
-    id: AccessTokenId,
+    pub(crate) id: AccessTokenId,
     /// Display name.
     name: String,
     /// Its first characters.
@@ -141,9 +143,9 @@ impl From<access_tokens::AccessToken> for AccessToken {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CreatedAccessToken {
     /// The token as lists show it.
-    token: AccessToken,
+    pub(crate) token: AccessToken,
     /// The secret, shown only once: send it as `Authorization: Bearer`.
-    secret: String,
+    pub(crate) secret: String,
 }
 
 /// A new personal token.
@@ -180,15 +182,19 @@ pub struct NewWorkspaceToken {
     days: i64,
 }
 
-/// The checked members that both kinds of tokens have.
-struct TokenMembers<'a> {
+/// The checked members that all tokens have.
+pub(crate) struct TokenMembers<'a> {
     name: &'a str,
     scopes: Vec<ApiScope>,
     days: i64,
 }
 
 impl<'a> TokenMembers<'a> {
-    fn checked(name: &'a str, scopes: &[ApiScope], days: i64) -> Result<Self, ConsoleError> {
+    pub(crate) fn checked(
+        name: &'a str,
+        scopes: &[ApiScope],
+        days: i64,
+    ) -> Result<Self, ConsoleError> {
         let name = account_name(name)?;
         let scopes: Vec<_> = ApiScope::ALL
             .into_iter()
@@ -236,18 +242,37 @@ impl<'a> TokenMembers<'a> {
             expires_at: now + Duration::days(self.days),
         };
         access_tokens::create(tx, &new, now).await?;
-        let shown = access_tokens::list(tx, owner, now)
-            .await?
-            .into_iter()
-            .find(|token| token.id == new.id)
-            .ok_or(StorageError::Inconsistent {
-                table: "access_tokens",
-                column: "id",
-            })?;
         Ok(CreatedAccessToken {
-            token: shown.into(),
+            token: found(tx, owner, new.id, now).await?,
             secret: secret.expose().to_owned(),
         })
+    }
+
+    /// Creates a personal token, with its audit entry. `only` is the slug of the one workspace that it
+    /// opens.
+    pub(crate) async fn write_personal(
+        &self,
+        tx: &mut SystemTx,
+        (session, only): (&BrowserSession, Option<&str>),
+        context: &RequestContext,
+        now: OffsetDateTime,
+    ) -> Result<CreatedAccessToken, ConsoleError> {
+        let me = session.user;
+        let only = match only {
+            None => None,
+            Some(slug) => {
+                let found = members::workspace_of(tx, me, slug).await?;
+                let missing = || ConsoleError::not_found("this workspace").field("workspace");
+                Some(found.ok_or_else(missing)?.tenant.id)
+            }
+        };
+        access_tokens::take_turn(tx, me).await?;
+        let subject = (Owner::Person(me), Holder::Person(me, only));
+        let created = self.write(tx, subject, session, now).await?;
+        let (id, detail) = (created.token.id, self.detail(None));
+        let event = own_event(me, "access_token.created", id, detail);
+        audit::record(tx, &event, &context.origin(), now).await?;
+        Ok(created)
     }
 
     fn detail(&self, role: Option<Role>) -> serde_json::Value {
@@ -257,6 +282,22 @@ impl<'a> TokenMembers<'a> {
         }
         detail
     }
+}
+
+/// A valid token of an owner, as lists show it.
+pub(crate) async fn found(
+    tx: &mut SystemTx,
+    owner: Owner,
+    id: AccessTokenId,
+    now: OffsetDateTime,
+) -> Result<AccessToken, ConsoleError> {
+    let mut tokens = access_tokens::list(tx, owner, now).await?.into_iter();
+    let shown = tokens.find(|token| token.id == id);
+    let shown = shown.ok_or(StorageError::Inconsistent {
+        table: "access_tokens",
+        column: "id",
+    })?;
+    Ok(shown.into())
 }
 
 /// The personal tokens of the signed-in person, newest first.
@@ -294,27 +335,12 @@ pub(crate) async fn create_personal_token(
 ) -> Result<(StatusCode, Json<CreatedAccessToken>), ConsoleError> {
     let wanted = TokenMembers::checked(&new.name, &new.scopes, new.days)?;
     let now = state.now();
-    let me = session.user;
     require_recent(&session, now, || Target::Account(AccountPage::AccessTokens))?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
-    let only = match &new.workspace {
-        None => None,
-        Some(slug) => {
-            let found = members::workspace_of(&mut tx, me, slug).await?;
-            let missing = || ConsoleError::not_found("this workspace").field("workspace");
-            Some(found.ok_or_else(missing)?.tenant.id)
-        }
-    };
-    access_tokens::take_turn(&mut tx, me).await?;
-    let subject = (Owner::Person(me), Holder::Person(me, only));
-    let created = wanted.write(&mut tx, subject, &session, now).await?;
-    let event = own_event(
-        me,
-        "access_token.created",
-        created.token.id,
-        wanted.detail(None),
-    );
-    audit::record(&mut tx, &event, &context.origin(), now).await?;
+    let subject = (&session, new.workspace.as_deref());
+    let created = wanted
+        .write_personal(&mut tx, subject, &context, now)
+        .await?;
     tx.commit().await?;
     Ok((StatusCode::CREATED, Json(created)))
 }

@@ -1,4 +1,4 @@
-//! Configuration as code (CONF-1 to CONF-13): a workspace as a file, plans, and their application.
+//! Configuration as code (CONF-1 to CONF-14): a workspace as a file, plans, and their application.
 //!
 //! A plan is the application itself in a transaction that is rolled back: the same code checks and
 //! writes, and the changes are the difference of two reads of the workspace (CONF-5). The code is
@@ -6,7 +6,9 @@
 
 mod apply_items;
 mod apply_sources;
+mod apply_webhooks;
 mod current;
+mod declared_webhooks;
 mod forms;
 mod prepared;
 
@@ -20,7 +22,7 @@ use axum::{
 };
 use http::{HeaderMap, StatusCode, header};
 use portolan_bundle::{
-    Bundle, Fault, MOST_BYTES,
+    Bundle, Fault, MOST_BYTES, Parsed,
     changes::{Change, FieldChange, ObjectKey, ObjectKind, Operation, changes, objects},
     json_schema,
     written::yaml,
@@ -38,6 +40,7 @@ use portolan_storage::{
     accounts::members,
     platform::audit::{self, AuditEntry},
     registry::configuration::{self as stored, NewPlan, Plan, VALID},
+    webhooks::endpoints,
 };
 use portolan_upstream_sync::connect::flow;
 use serde::{Deserialize, Serialize};
@@ -50,6 +53,7 @@ use crate::{
     configuration::{
         apply_sources::Run,
         current::{Contents, Current},
+        declared_webhooks::Stage,
         prepared::{Prepared, SentFile, check_owners},
     },
     input::{JsonBody, PathId, QueryParameters},
@@ -89,21 +93,28 @@ async fn show_schema() -> Response {
         .into_response()
 }
 
-/// Checks a file without a workspace: its form, and the content of its prompts, resources and
-/// defined tools.
+/// A refusal of an object as a fault of the file.
+fn faulty(parsed: &Parsed, (kind, index): (ObjectKind, usize), error: &ConsoleError) -> Fault {
+    let mut fault = Fault::new(error.message().trim_end_matches('.'));
+    fault.place = parsed.place(kind.section(), index, error.at_field());
+    fault.path = match error.at_field() {
+        Some(field) => format!("{}[{index}].{field}", kind.section()),
+        None => format!("{}[{index}]", kind.section()),
+    };
+    fault
+}
+
+/// Checks a file without a workspace: its form, and the content of its prompts, resources, defined
+/// tools and webhooks.
 ///
 /// # Errors
 /// The first fault, with its place.
 pub fn validate(text: &str) -> Result<Bundle, Fault> {
-    let parsed = portolan_bundle::parse(text)?;
+    let mut parsed = portolan_bundle::parse(text)?;
+    let normalised = declared_webhooks::normalise(&mut parsed.bundle);
+    normalised.map_err(|(index, error)| faulty(&parsed, (ObjectKind::Webhook, index), &error))?;
     let faulty = |kind: ObjectKind, index: usize, error: &ConsoleError| {
-        let mut fault = Fault::new(error.message().trim_end_matches('.'));
-        fault.place = parsed.place(kind.section(), index, error.at_field());
-        fault.path = match error.at_field() {
-            Some(field) => format!("{}[{index}].{field}", kind.section()),
-            None => format!("{}[{index}]", kind.section()),
-        };
-        fault
+        faulty(&parsed, (kind, index), error)
     };
     for (index, source) in parsed.bundle.sources.iter().enumerate() {
         for (name, tool) in &source.tools {
@@ -130,6 +141,10 @@ pub fn validate(text: &str) -> Result<Bundle, Fault> {
     for (index, server) in parsed.bundle.servers.iter().enumerate() {
         crate::servers::checked_slug(&server.slug)
             .map_err(|error| faulty(ObjectKind::Server, index, &error))?;
+    }
+    for (index, webhook) in parsed.bundle.webhooks.iter().enumerate() {
+        declared_webhooks::check(webhook)
+            .map_err(|error| faulty(ObjectKind::Webhook, index, &error))?;
     }
     Ok(parsed.bundle)
 }
@@ -159,7 +174,7 @@ pub struct ConfigurationQuery {
     #[param(inline)]
     kind: Option<ObjectKind>,
     /// Key of the object: the name of a source or prompt, the URI of a resource, the slug of a
-    /// server.
+    /// server, the URL of an endpoint of webhooks.
     key: Option<String>,
 }
 
@@ -191,7 +206,8 @@ impl ConfigurationQuery {
 }
 
 /// The workspace as a file, in canonical form, or the part of it that is one object. Secrets are
-/// references to the workspace. For developers: it has documents and files.
+/// references to the workspace. For developers: it has documents and files. Endpoints of webhooks are
+/// in it for admins and owners, and for their tokens with `workspace:read` or `webhooks:write`.
 #[utoipa::path(get, path = "/workspaces/{ws}/configuration", tag = "configuration",
     params(("ws" = String, Path, description = "Slug"), ConfigurationQuery),
     responses((status = 200, description = "The file, of the format portolan/v1.", content(
@@ -235,7 +251,7 @@ pub(crate) async fn exported(
     workspace.require(Action::EditRegistry)?;
     let object = query.object()?;
     let mut tx = state.store.tenant(workspace.id).await?;
-    let current = current::read(state, &mut tx, Contents::Whole).await?;
+    let current = current::read(state, &mut tx, (workspace, Contents::Whole)).await?;
     drop(tx);
     let unwritable = |error| ConsoleError::internal("configuration", error);
     if let Some(key) = object {
@@ -287,6 +303,10 @@ pub(crate) struct PlanRequest {
     /// Take over objects that another file manages.
     #[serde(default)]
     claim: bool,
+    /// Only these objects of the file are planned, and only such are deleted: `servers/sales`,
+    /// `sources/*`. All if absent. Up to 100.
+    #[serde(default)]
+    select: Vec<String>,
 }
 
 /// Changes of a workspace that can be applied once.
@@ -319,8 +339,9 @@ pub(crate) async fn plan_configuration(
         request.bundle,
         (request.files, request.secrets),
         (request.prune, request.claim),
+        request.select,
     );
-    let prepared = Prepared::of(&editor, sent).await?;
+    let prepared = Prepared::of(&editor, sent, Stage::Plan).await?;
     let mut tx = editor.begin().await?;
     let base_revision = stored::revision(&mut tx).await?;
     let outcome = realise(&editor, &mut tx, &prepared).await?;
@@ -368,7 +389,8 @@ pub struct AppliedView {
 }
 
 /// Applies a plan in one transaction, once. 409 with what changed if the workspace changed since
-/// the plan was made.
+/// the plan was made. New endpoints of webhooks, and those with other headers, must answer a signed
+/// `endpoint.verify` with 2xx before.
 #[utoipa::path(post, path = "/workspaces/{ws}/configuration/plans/{id}/apply", tag = "configuration",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Plan")),
     request_body = ApplyRequest,
@@ -386,12 +408,16 @@ pub(crate) async fn apply_configuration(
     if revision != plan.base_revision {
         return Err(moved(&editor, &plan, revision).await?);
     }
-    let prepared = Prepared::of(&editor, open(&editor, id, &plan)?).await?;
+    let sent = open(&editor, id, &plan)?;
+    let prepared = Prepared::of(&editor, sent, Stage::Apply).await?;
     let mut tx = editor.begin().await?;
     let revision = stored::lock_revision(&mut tx).await?;
     if revision != plan.base_revision {
         drop(tx);
         return Err(moved(&editor, &plan, revision).await?);
+    }
+    if current::sees_webhooks(&editor.workspace) {
+        endpoints::lock_all(&mut tx).await?;
     }
     if !stored::take_plan(&mut tx, id, editor.now).await? {
         return Err(over());
@@ -401,7 +427,7 @@ pub(crate) async fn apply_configuration(
     if !same {
         return Err(ConsoleError::conflict(
             "plan_differs",
-            "What the file names outside changed since the plan. Plan again.",
+            "What the file names outside, or a webhook endpoint, changed since the plan. Plan again.",
         ));
     }
     let view = AppliedView {
@@ -413,7 +439,7 @@ pub(crate) async fn apply_configuration(
         return Ok(Json(view));
     }
     let detail = json!({ "name": plan.owner, "changes": view.changes, "claimed": view.claimed,
-        "prune": prepared.sent.prune, "meta": request.meta });
+        "prune": prepared.sent.prune, "select": prepared.sent.select, "meta": request.meta });
     let (workspace, context) = (&editor.workspace, &editor.context);
     let event = workspace.event("configuration.applied", "tenant", workspace.id, detail);
     change::commit(tx, context, editor.now, &event).await?;
@@ -465,7 +491,8 @@ async fn realise(
     tx: &mut TenantTx,
     prepared: &Prepared,
 ) -> Result<Outcome, ConsoleError> {
-    let before = current::read(&editor.state, tx, Contents::Digests).await?;
+    let wanted = (&editor.workspace, Contents::Digests);
+    let before = current::read(&editor.state, tx, wanted).await?;
     let claimed = check_owners(prepared, &before)?;
     let run = Run {
         editor,
@@ -475,9 +502,12 @@ async fn realise(
     let disconnected = apply_sources::put_sources(run, tx).await?;
     apply_items::put_items(run, tx).await?;
     apply_items::put_servers(run, tx).await?;
+    apply_webhooks::put_webhooks(run, tx).await?;
     apply_items::prune(run, tx).await?;
-    apply_items::own(run, tx).await?;
-    let after = current::read(&editor.state, tx, Contents::Digests).await?;
+    apply_webhooks::check_count(run, tx).await?;
+    // The read serves for both: owners are no part of a file.
+    let after = current::read(&editor.state, tx, wanted).await?;
+    apply_items::own(run, tx, &after).await?;
     let mut changes = changes(&before.bundle, &after.bundle);
     add_secrets(&before, &after, &mut changes);
     Ok(Outcome {
@@ -491,27 +521,42 @@ async fn realise(
 fn add_secrets(before: &Current, after: &Current, changes: &mut Vec<Change>) {
     for (name, source) in &after.sources {
         let old = before.sources.get(name).and_then(|source| source.mark);
-        if old.is_none() || source.mark.is_none() || old == source.mark {
-            continue;
-        }
-        let changed = FieldChange {
-            path: "credential.secret".to_owned(),
-            before: Some(Value::from("(stored)")),
-            after: Some(Value::from("(changed)")),
-        };
-        let mut all = changes.iter_mut();
-        let own = all.find(|one| one.kind == ObjectKind::Source && one.key == *name);
-        match own {
-            Some(own) => own.fields.push(changed),
-            None => changes.push(Change {
-                op: Operation::Update,
-                kind: ObjectKind::Source,
-                key: name.clone(),
-                fields: vec![changed],
-            }),
-        }
+        let key = (ObjectKind::Source, name.as_str(), "credential.secret");
+        add_secret(key, (old, source.mark), changes);
+    }
+    for (url, webhook) in &after.webhooks {
+        let old = before.webhooks.get(url).and_then(|webhook| webhook.mark);
+        let key = (ObjectKind::Webhook, url.as_str(), "headers.secret");
+        add_secret(key, (old, webhook.mark), changes);
     }
     changes.sort_by(|a, b| (a.kind, &a.key).cmp(&(b.kind, &b.key)));
+}
+
+type Mark = Option<[u8; 32]>;
+
+fn add_secret(
+    (kind, key, path): (ObjectKind, &str, &str),
+    (old, new): (Mark, Mark),
+    changes: &mut Vec<Change>,
+) {
+    if old.is_none() || new.is_none() || old == new {
+        return;
+    }
+    let changed = FieldChange {
+        path: path.to_owned(),
+        before: Some(Value::from("(stored)")),
+        after: Some(Value::from("(changed)")),
+    };
+    let mut all = changes.iter_mut();
+    match all.find(|one| one.kind == kind && one.key == key) {
+        Some(own) => own.fields.push(changed),
+        None => changes.push(Change {
+            op: Operation::Update,
+            kind,
+            key: key.to_owned(),
+            fields: vec![changed],
+        }),
+    }
 }
 
 fn over() -> ConsoleError {

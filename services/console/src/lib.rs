@@ -26,6 +26,7 @@ pub mod choices;
 pub mod client_admission;
 mod client_credentials;
 pub mod client_limits;
+pub mod command_tokens;
 pub mod configuration;
 pub mod connection;
 pub mod connection_diagnostics;
@@ -120,6 +121,7 @@ fn documented() -> OpenApiRouter<AuthState> {
             access_tokens::create_personal_token
         ))
         .routes(routes!(access_tokens::revoke_personal_token))
+        .routes(routes!(command_tokens::create_command_token))
         .routes(routes!(
             access_tokens::list_workspace_tokens,
             access_tokens::create_workspace_token

@@ -2,7 +2,7 @@
 
 pub mod deliveries;
 pub mod live;
-mod target;
+pub(crate) mod target;
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -113,6 +113,10 @@ pub struct Webhook {
     previous_secret_until: Option<OffsetDateTime>,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
+    /// Name of the file of configuration that owns it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    managed_by: Option<String>,
 }
 
 impl Webhook {
@@ -136,6 +140,7 @@ impl Webhook {
             failing_since: endpoint.failing_since,
             previous_secret_until: endpoint.previous_secret_until.filter(|until| now < *until),
             created_at: endpoint.created_at,
+            managed_by: endpoint.managed_by,
         }
     }
 }
@@ -144,7 +149,8 @@ fn unknown() -> ConsoleError {
     ConsoleError::not_found("this endpoint")
 }
 
-fn fault(error: SecretsError) -> ConsoleError {
+/// The answer to secrets that do not open or close.
+pub(crate) fn fault(error: SecretsError) -> ConsoleError {
     ConsoleError::internal("secrets of a webhook endpoint", error)
 }
 
@@ -268,7 +274,8 @@ pub struct WebhookWithSecret {
     secret: Option<String>,
 }
 
-fn checked_events(events: &[String]) -> Result<Vec<String>, ConsoleError> {
+/// The events in the order of the catalogue, each once.
+pub(crate) fn checked_events(events: &[String]) -> Result<Vec<String>, ConsoleError> {
     if events.is_empty() {
         return Err(
             ConsoleError::invalid("events_invalid", "Choose at least one event.").field("events"),
@@ -291,7 +298,8 @@ fn checked_events(events: &[String]) -> Result<Vec<String>, ConsoleError> {
         .collect())
 }
 
-fn too_many() -> ConsoleError {
+/// The refusal of an endpoint beyond the bound of the workspace (HOOK-4).
+pub(crate) fn too_many() -> ConsoleError {
     ConsoleError::conflict(
         "too_many_webhooks",
         format!("A workspace can have {MOST} endpoints. Delete one that is not used."),
@@ -358,7 +366,7 @@ pub(crate) async fn create_webhook(
         event_types: &events,
         header_names: &header_names,
         secrets: &sealed,
-        created_by: workspace.caller.browser()?.user,
+        created_by: workspace.caller.user(),
     };
     endpoints::insert(&mut tx, &kept, hooks.now).await?;
     let detail = json!({ "url": kept.url, "events": events });

@@ -99,6 +99,15 @@ impl Workspace {
         }
     }
 
+    /// 403 for a token without this scope.
+    pub fn require_scope(&self, scope: ApiScope) -> Result<(), ConsoleError> {
+        if self.caller.has(scope) {
+            Ok(())
+        } else {
+            Err(ConsoleError::insufficient_scope(scope))
+        }
+    }
+
     /// 403 with the path of the confirmation page, unless the session has a recent sign-in
     /// (AUTH-S2, CASE-157).
     pub fn require_recent(&self, now: Timestamp, page: ConsolePage) -> Result<(), ConsoleError> {
@@ -118,6 +127,15 @@ impl Workspace {
             // The scope stands for the recent sign-in of its maker (API-8).
             Caller::Token(token) if token.has(ApiScope::CredentialsWrite) => Ok(()),
             Caller::Token(_) => Err(ConsoleError::insufficient_scope(ApiScope::CredentialsWrite)),
+        }
+    }
+
+    /// Does the same for the creation and the headers of an endpoint of webhooks. The scope stands
+    /// for the recent sign-in of the token's maker (API-8).
+    pub fn require_recent_for_webhooks(&self, now: Timestamp) -> Result<(), ConsoleError> {
+        match &self.caller {
+            Caller::Browser(_) => self.require_recent(now, ConsolePage::Webhooks),
+            Caller::Token(_) => self.require_scope(ApiScope::WebhooksWrite),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::{
     configuration::{ApplyArguments, ExportArguments, PlanOptions, ValidateArguments},
     connect::ConnectArguments,
     dev::DevArguments,
+    login::{LoginArguments, LogoutArguments},
     settings::Role,
     test_calls::TestCallsArguments,
     webhooks::WebhooksArguments,
@@ -77,6 +78,10 @@ pub enum Command {
     Drift(Box<PlanOptions>),
     /// Brings the events of a workspace to this machine.
     Webhooks(WebhooksArguments),
+    /// Signs you in for plan, apply, export and drift, in the browser.
+    Login(LoginArguments),
+    /// Revokes and deletes the token of `login`.
+    Logout(LogoutArguments),
     /// Prints what other tools build on.
     Emit {
         /// What to print.

@@ -17,6 +17,8 @@ use portolan_bundle::{
     Bundle, SecretReference,
     format::{Credential, DeclaredKind},
     secret::SecretStore,
+    selection::{Selection, keys},
+    written::yaml,
 };
 use serde_json::{Value, json};
 
@@ -67,6 +69,9 @@ pub struct PlanOptions {
     /// Take over objects that another file manages.
     #[arg(long)]
     claim: bool,
+    /// Only this object of the file: `servers/sales`, `sources/*`. May stand several times.
+    #[arg(long, value_name = "KIND/KEY")]
+    select: Vec<String>,
     /// Another value for a reference: `vault:crm=env:CRM_KEY`. May stand several times.
     #[arg(long = "secret", value_name = "REFERENCE=FROM")]
     secrets: Vec<String>,
@@ -109,6 +114,10 @@ pub struct ExportArguments {
     /// Print JSON instead of YAML.
     #[arg(long)]
     json: bool,
+    /// Only this object, as a part of the file: `servers/sales`, `sources/*`. May stand several
+    /// times.
+    #[arg(long, value_name = "KIND/KEY")]
+    select: Vec<String>,
 }
 
 /// Checks a file without a workspace. Exit codes: 0 it is sound, 1 it is not.
@@ -119,6 +128,7 @@ pub(crate) fn validate(arguments: &ValidateArguments) -> Result<ExitCode> {
         (bundle.prompts.len(), "prompts"),
         (bundle.resources.len(), "resources"),
         (bundle.servers.len(), "servers"),
+        (bundle.webhooks.len(), "webhooks"),
     ];
     let counts = counts.map(|(count, noun)| format!("{count} {noun}"));
     let path = arguments.file.file.display();
@@ -193,6 +203,9 @@ pub(crate) fn apply(arguments: &ApplyArguments, environment: &Environment) -> Re
 /// Prints a workspace as a file.
 pub(crate) fn export(arguments: &ExportArguments, environment: &Environment) -> Result<ExitCode> {
     let service = Service::new(&arguments.workspace, environment)?;
+    if !arguments.select.is_empty() {
+        return export_selected(arguments, &service);
+    }
     let format = if arguments.json { "json" } else { "yaml" };
     let mut query = vec![("format", format)];
     query.extend(arguments.name.as_deref().map(|name| ("name", name)));
@@ -202,6 +215,25 @@ pub(crate) fn export(arguments: &ExportArguments, environment: &Environment) -> 
         say(&serde_json::to_string_pretty(&value)?);
     } else {
         say(text.trim_end());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the selected objects. They are a part of a file: without a name, no plan takes them for the
+/// whole (CONF-13).
+fn export_selected(arguments: &ExportArguments, service: &Service) -> Result<ExitCode> {
+    let selection = Selection::read(&arguments.select)?;
+    let text = service.get("configuration", &[("format", "json")])?;
+    let bundle: Bundle = serde_json::from_str(&text)?;
+    selection.check(keys([&bundle]).iter())?;
+    let mut part = serde_json::to_value(selection.of(&bundle))?;
+    if let Some(members) = part.as_object_mut() {
+        members.retain(|name, _| name != "format" && name != "name");
+    }
+    if arguments.json {
+        say(&serde_json::to_string_pretty(&part)?);
+    } else {
+        say(yaml(&part)?.trim_end());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -262,6 +294,8 @@ fn read_file(path: &Path) -> Result<(String, Bundle)> {
 fn make_plan(service: &Service, options: &PlanOptions, environment: &Environment) -> Result<Value> {
     let path = &options.file.file;
     let (text, bundle) = read_file(path)?;
+    // Only what is selected needs its documents and secrets.
+    let bundle = Selection::read(&options.select)?.of(&bundle);
     let prune = match options.prune {
         PruneOption::None => "none",
         PruneOption::Owned => "owned",
@@ -269,7 +303,7 @@ fn make_plan(service: &Service, options: &PlanOptions, environment: &Environment
     };
     let body = json!({
         "bundle": text, "files": documents(&bundle, path)?, "prune": prune,
-        "claim": options.claim, "secrets": secrets(&bundle, &options.secrets, environment)?,
+        "claim": options.claim, "select": options.select, "secrets": secrets(&bundle, &options.secrets, environment)?,
     });
     service
         .post("configuration/plans", &body)
@@ -317,8 +351,7 @@ fn secrets(
 ) -> Result<BTreeMap<String, String>> {
     let mut values = BTreeMap::new();
     for text in given {
-        let (reference, from) = text
-            .split_once('=')
+        let (reference, from) = reference_and_origin(text)
             .context("--secret is written REFERENCE=FROM, such as vault:crm=env:CRM_KEY")?;
         let from = SecretReference::try_from(from.to_owned());
         let from = from.map_err(|message| anyhow::anyhow!("--secret {reference}: {message}"))?;
@@ -327,20 +360,42 @@ fn secrets(
             .context("--secret takes env:NAME or file:PATH")?;
         values.insert(reference.to_owned(), value);
     }
-    for source in &bundle.sources {
-        let references = source.credential.iter().flat_map(Credential::references);
-        for reference in references {
-            if values.contains_key(reference.as_str()) {
-                continue;
-            }
-            let value = value_of(reference, environment)
-                .with_context(|| format!("sources/{}.credential", source.name))?;
-            if let Some(value) = value {
-                values.insert(reference.to_string(), value);
-            }
+    for (place, reference) in references(bundle) {
+        if values.contains_key(reference.as_str()) {
+            continue;
+        }
+        if let Some(value) = value_of(reference, environment).context(place)? {
+            values.insert(reference.to_string(), value);
         }
     }
     Ok(values)
+}
+
+/// The references of a file with their places.
+fn references(bundle: &Bundle) -> impl Iterator<Item = (String, &SecretReference)> {
+    let of_sources = bundle.sources.iter().flat_map(|source| {
+        let references = source.credential.iter().flat_map(Credential::references);
+        references.map(|reference| (format!("sources/{}.credential", source.name), reference))
+    });
+    let of_webhooks = bundle.webhooks.iter().flat_map(|webhook| {
+        let place = format!("webhooks/{}.headers", webhook.url);
+        let headers = webhook.headers.iter();
+        headers.map(move |header| (place.clone(), &header.secret))
+    });
+    of_sources.chain(of_webhooks)
+}
+
+/// The two parts of `REFERENCE=FROM`. The name of a reference may have a `=` itself: it can be a URL.
+fn reference_and_origin(text: &str) -> Option<(&str, &str)> {
+    let stores = ["=env:", "=file:"];
+    let at = stores
+        .into_iter()
+        .filter_map(|store| text.find(store))
+        .min();
+    at.map_or_else(
+        || text.split_once('='),
+        |at| Some((&text[..at], &text[at + 1..])),
+    )
 }
 
 /// The value of a reference; none for one to the workspace. No error has a value.

@@ -28,6 +28,7 @@ pub fn router() -> Router {
         .route("/", get(page))
         .route("/w/{*rest}", get(page))
         .route("/account/access-tokens", get(page))
+        .route("/account/command", get(page))
         .route("/docs", get(page))
         .route("/playground/callback", get(page))
         .route("/docs/{*rest}", get(page))

@@ -6,6 +6,7 @@
 //! | [`attach`] | offers a server of this machine to a workspace |
 //! | [`connect`] | a stdio MCP server in front of a remote one |
 //! | [`configuration`] | a workspace as a file: checked, planned, applied, exported |
+//! | [`login`] | the sign-in of the commands |
 //! | [`test_calls`] | runs saved calls of a server, and checks their answers |
 //! | [`webhooks`] | events of a workspace at a receiver on this machine |
 //! | [`workspace_api`] | the management API of a workspace, as these commands reach it |
@@ -29,11 +30,14 @@ pub mod console;
 pub mod dev;
 pub mod doctor;
 mod header_option;
+mod installation;
 mod janitor;
 pub mod lifecycle;
+pub mod login;
 mod node_store;
 pub mod open_files;
 mod output;
+mod pipeline_token;
 mod revocation_feed;
 pub mod serve;
 pub mod settings;
@@ -123,6 +127,8 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Export(arguments) => configuration::export(&arguments, &environment().collect()),
         Command::Drift(options) => configuration::drift(&options, &environment().collect()),
         Command::Webhooks(arguments) => webhooks::run(&arguments, &environment().collect()),
+        Command::Login(arguments) => login::login(&arguments, &environment().collect()),
+        Command::Logout(arguments) => login::logout(&arguments, &environment().collect()),
         Command::Emit { what } => {
             match what {
                 Emitted::Openapi => say(&portolan_console::openapi().to_pretty_json()?),

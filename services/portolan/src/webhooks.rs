@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     connect::Environment,
+    installation,
     lifecycle::{self, Signals},
     workspace_api::{WorkspaceApi, WorkspaceOptions},
 };
@@ -94,11 +95,17 @@ pub(crate) fn run(arguments: &WebhooksArguments, environment: &Environment) -> R
         events: arguments.events.clone(),
         since,
     };
+    let workspace = &arguments.workspace;
+    let api = WorkspaceApi::new(
+        workspace,
+        &workspace.installation(environment)?,
+        environment,
+    )?;
     let runtime = lifecycle::runtime()?;
     let outcome = runtime.block_on(async {
         // From here on no signal kills: Ctrl-C is the usual end.
         let mut signals = Signals::listen()?;
-        let api = WorkspaceApi::new(&arguments.workspace, environment)?;
+        let egress = installation::egress(&workspace.url, workspace.plain_http(), environment)?;
         let forwarding = match address {
             Some(url) => Some(Forwarding::new(url, arguments.retry, environment)?),
             None => None,
@@ -106,13 +113,13 @@ pub(crate) fn run(arguments: &WebhooksArguments, environment: &Environment) -> R
         let listening = Listening {
             printer: Printer::new(style(arguments, environment)),
             begun: Begun {
-                workspace: arguments.workspace.workspace.clone(),
-                url: arguments.workspace.url.clone(),
+                workspace: workspace.workspace.clone(),
+                url: workspace.url.clone(),
             },
             forwarding,
         };
         let (sender, news) = mpsc::channel(QUEUE);
-        let stream = EventStream::new(api, wanted, sender);
+        let stream = EventStream::new((egress, api), wanted, sender);
         tokio::select! {
             _ = signals.next() => Ok(ExitCode::SUCCESS),
             outcome = listening.work(stream, news) => outcome,

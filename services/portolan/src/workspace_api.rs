@@ -1,17 +1,17 @@
-//! The management API of a workspace as commands reach it: its address, the token, the way out.
+//! The management API of a workspace as commands reach it: its address, and the token.
 
 use anyhow::{Context, Result};
 use clap::Args;
-use http::{HeaderMap, HeaderValue, Method, header};
-use portolan_net::{
-    egress::{Egress, EgressPolicy, EgressRequest},
-    proxies::Proxies,
-};
+use http::{HeaderMap, Method};
+use portolan_net::egress::EgressRequest;
 use url::Url;
 
-use crate::connect::Environment;
-
-const USER_AGENT: &str = concat!("portolan/", env!("CARGO_PKG_VERSION"));
+use crate::{
+    connect::Environment,
+    installation::{Installation, PlainHttp, bearer_headers},
+    login,
+    pipeline_token::Job,
+};
 
 /// The workspace of a verb.
 #[derive(Debug, Args)]
@@ -23,59 +23,68 @@ pub struct WorkspaceOptions {
     #[arg(long, env = "PORTOLAN_WORKSPACE", value_name = "SLUG")]
     pub(crate) workspace: String,
     /// Access token of the management API. Better in the environment than on the command line.
+    /// Without one, that of a job of GitHub Actions, or of `portolan login`.
     #[arg(
         long,
         env = "PORTOLAN_TOKEN",
         hide_env_values = true,
         value_name = "TOKEN"
     )]
-    pub(crate) token: String,
+    token: Option<String>,
     /// Send the token over http:// to public hosts too.
     #[arg(long)]
-    pub(crate) allow_http: bool,
+    allow_http: bool,
 }
 
-/// The routes below a workspace.
+impl WorkspaceOptions {
+    /// Whether the token may go over `http://` to public hosts.
+    pub(crate) const fn plain_http(&self) -> PlainHttp {
+        PlainHttp::of_option(self.allow_http)
+    }
+
+    /// The installation of the workspace.
+    pub(crate) fn installation(&self, environment: &Environment) -> Result<Installation> {
+        Installation::new(&self.url, self.plain_http(), environment)
+    }
+
+    /// The token that was given, that of a job of a pipeline, or that of the person who signed in.
+    fn token(&self, installation: &Installation, environment: &Environment) -> Result<String> {
+        let given = self.token.as_deref().map(str::trim);
+        if let Some(given) = given.filter(|token| !token.is_empty()) {
+            return Ok(given.to_owned());
+        }
+        if let Some(job) = Job::of(environment) {
+            return job.token(installation, (&self.url, &self.workspace));
+        }
+        let stored = login::stored_token(&self.url, environment)?;
+        stored.with_context(|| {
+            format!(
+                "there is no token: set PORTOLAN_TOKEN, or run portolan login {}",
+                self.url
+            )
+        })
+    }
+}
+
+/// Requests with a token to the routes below a workspace.
 pub(crate) struct WorkspaceApi {
-    /// The client for them.
-    pub(crate) egress: Egress,
     /// Ends with a slash.
     base: Url,
     headers: HeaderMap,
 }
 
 impl WorkspaceApi {
-    /// A client, made within a runtime. Connects to nothing yet.
-    pub(crate) fn new(options: &WorkspaceOptions, environment: &Environment) -> Result<Self> {
-        let value = HeaderValue::try_from(format!("Bearer {}", options.token.trim()));
-        let mut value = value
-            .ok()
-            .context("the token has characters that no header carries")?;
-        value.set_sensitive(true);
-        let mut headers = HeaderMap::new();
-        headers.insert(header::AUTHORIZATION, value);
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/json"),
-        );
-        let host = options.url.host_str();
-        let is_local = matches!(host, Some("localhost" | "127.0.0.1" | "[::1]"));
-        let policy = EgressPolicy {
-            allow_plain_http: options.allow_http || is_local,
-            ..EgressPolicy::default()
-        };
-        let proxies = Proxies::read(|name| environment.get(name).cloned());
-        let egress = Egress::on_own_machine(policy, &proxies, USER_AGENT)?;
-        let mut base = options.url.clone();
-        base.path_segments_mut()
-            .ok()
-            .context("--url is an address that begins with https://")?
-            .pop_if_empty()
-            .extend(["api", "v1", "workspaces", &options.workspace, ""]);
+    /// Finds the token, or lets the installation give a job one. Not for asynchronous code: it waits
+    /// for the answer.
+    pub(crate) fn new(
+        options: &WorkspaceOptions,
+        installation: &Installation,
+        environment: &Environment,
+    ) -> Result<Self> {
+        let token = options.token(installation, environment)?;
         Ok(Self {
-            egress,
-            base,
-            headers,
+            base: installation.at(&["api", "v1", "workspaces", &options.workspace, ""])?,
+            headers: bearer_headers(&token)?,
         })
     }
 

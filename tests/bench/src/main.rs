@@ -15,6 +15,7 @@
 //! - `connect`: the start of `portolan connect` and its memory, beside `mcp-remote`.
 //! - `metering`: what Postgres takes at 2,000 calls/s, whether counts are the calls at 10,000/s, and the
 //!   meter's part of a call.
+//! - `plans`: plans of a file of configuration with a thousand tools, and their application.
 //! - `insights`: a workspace with a million and with ten million calls: its size on disk, the time of its
 //!   pages and of the daily fold. Only by its name.
 //! - `nodes`: the same call with its session in Redis, and in the era without sessions; with many connections, and with one.
@@ -54,6 +55,7 @@ mod logins;
 mod many;
 mod metering;
 mod paced;
+mod plans;
 mod process;
 mod rates;
 mod recovery;
@@ -117,6 +119,7 @@ enum SceneName {
     Attach,
     Connect,
     Metering,
+    Plans,
     Nodes,
     Rates,
     Telling,
@@ -272,6 +275,10 @@ async fn measure(arguments: &Arguments) -> Result<bool> {
     if wants(SceneName::Metering) {
         let measured = metering::measure(arguments, api.address, &mut table).await;
         measured.context("the scene `metering` ended early")?;
+    }
+    if wants(SceneName::Plans) {
+        let measured = plans::measure(api.address, &mut table).await;
+        measured.context("the scene `plans` ended early")?;
     }
     if arguments.only.contains(&SceneName::Insights) {
         let measured = insights::measure(arguments, api.address, &mut table).await;

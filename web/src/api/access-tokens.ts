@@ -5,12 +5,14 @@ import { key, useChange } from './nouns';
 export type AccessToken = Schemas['AccessToken'];
 export type ApiScope = Schemas['ApiScope'];
 export type NewPersonalToken = Schemas['NewPersonalToken'];
+export type NewCommandToken = Schemas['NewCommandToken'];
 export type NewWorkspaceToken = Schemas['NewWorkspaceToken'];
 
 /** The scopes of tokens with what each permits, in the order of the API's document. */
 export const scopes: Record<ApiScope, string> = {
   'workspace:read': 'Read the workspace, limits, overview, webhooks and alert rules',
   'workspace:write': 'Change the name, limits, the default server, webhooks and alert rules',
+  'webhooks:write': 'Create, change and delete webhook endpoints by a file of configuration',
   'registry:read': 'Read sources, tools, prompts, resources and servers',
   'registry:write': 'Change sources, tools, prompts, resources and servers',
   'credentials:write': 'Set credentials, sign-ins and addresses of sources',
@@ -53,6 +55,10 @@ function useOwnChange<Answer, Input>(change: (input: Input) => Promise<Answer>) 
 
 export const useCreatePersonalToken = () =>
   useOwnChange((body: NewPersonalToken) => answer(api.POST('/api/v1/me/access-tokens', { body })));
+
+/** A token that a command gets by the code of the answer. */
+export const useCreateCommandToken = () =>
+  useOwnChange((body: NewCommandToken) => answer(api.POST('/api/v1/me/command-tokens', { body })));
 
 export const useRevokePersonalToken = () =>
   useOwnChange((id: string) =>

@@ -56,6 +56,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/me/command-tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Creates a personal token for a command on the person's machine. The answer is a code, which the
+         *     command redeems for the token within two minutes.
+         */
+        post: operations["create_command_token"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/token": {
         parameters: {
             query?: never;
@@ -592,7 +612,8 @@ export interface paths {
         };
         /**
          * The workspace as a file, in canonical form, or the part of it that is one object. Secrets are
-         *     references to the workspace. For developers: it has documents and files.
+         *     references to the workspace. For developers: it has documents and files. Endpoints of webhooks are
+         *     in it for admins and owners, and for their tokens with `workspace:read` or `webhooks:write`.
          */
         get: operations["export_configuration"];
         put?: never;
@@ -634,7 +655,8 @@ export interface paths {
         put?: never;
         /**
          * Applies a plan in one transaction, once. 409 with what changed if the workspace changed since
-         *     the plan was made.
+         *     the plan was made. New endpoints of webhooks, and those with other headers, must answer a signed
+         *     `endpoint.verify` with 2xx before.
          */
         post: operations["apply_configuration"];
         delete?: never;
@@ -2665,7 +2687,7 @@ export interface components {
          * @description A scope of a token.
          * @enum {string}
          */
-        ApiScope: "workspace:read" | "workspace:write" | "registry:read" | "registry:write" | "credentials:write" | "access:read" | "access:write" | "calls:read" | "tools:call" | "audit:read";
+        ApiScope: "workspace:read" | "workspace:write" | "webhooks:write" | "registry:read" | "registry:write" | "credentials:write" | "access:read" | "access:write" | "calls:read" | "tools:call" | "audit:read";
         /** @description The result of an application. */
         AppliedConfiguration: {
             /** @description The changes of the plan. */
@@ -3029,6 +3051,16 @@ export interface components {
             /** @description The effect there, and the remedy. */
             message: string;
         };
+        /** @description The code by which a command gets its token. */
+        CommandCode: {
+            /** @description To be redeemed once, with the command's secret. */
+            code: string;
+            /**
+             * Format: date-time
+             * @description It is valid until then.
+             */
+            expires_at: string;
+        };
         /** @description A change of one object. */
         ConfigurationChange: {
             /** @description Its fields that change. A deletion has none. */
@@ -3053,7 +3085,7 @@ export interface components {
          * @description Kinds of objects.
          * @enum {string}
          */
-        ConfigurationObjectKind: "source" | "prompt" | "resource" | "server";
+        ConfigurationObjectKind: "source" | "prompt" | "resource" | "server" | "webhook";
         /**
          * @description What becomes of an object.
          * @enum {string}
@@ -4505,6 +4537,8 @@ export interface components {
                 header_names: string[];
                 /** @example whk_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
                 id: string;
+                /** @description Name of the file of configuration that owns it. */
+                managed_by?: string;
                 /**
                  * Format: date-time
                  * @description Until then the previous secret signs too.
@@ -4709,6 +4743,24 @@ export interface components {
             proof: components["schemas"]["ClientProof"];
             /** @description Its redirect URIs: 1 to 20 addresses. */
             redirect_uris: string[];
+        };
+        /** @description A token that a command asks for. */
+        NewCommandToken: {
+            /** @description The base64url form of the SHA-256 of the command's secret (RFC 7636 §4.2, S256). */
+            code_challenge: string;
+            /**
+             * Format: int32
+             * @description Days until it expires: 1 to 365.
+             */
+            days: number;
+            /** @description Display name: 1 to 80 characters. */
+            name: string;
+            /** @description Address of the page, to which a confirmation of the identity leads back. */
+            page: string;
+            /** @description Its permissions: at least one. */
+            scopes: components["schemas"]["ApiScope"][];
+            /** @description Slug of the one workspace that it opens; absent for all workspaces of the person. */
+            workspace?: string | null;
         };
         /** @description A new domain. */
         NewDomain: {
@@ -5086,6 +5138,11 @@ export interface components {
             secrets?: {
                 [key: string]: string;
             };
+            /**
+             * @description Only these objects of the file are planned, and only such are deleted: `servers/sales`,
+             *     `sources/*`. All if absent. Up to 100.
+             */
+            select?: string[];
         };
         /** @description The document to preview. */
         PreviewRequest: {
@@ -6375,6 +6432,8 @@ export interface components {
             header_names: string[];
             /** @example whk_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
             id: string;
+            /** @description Name of the file of configuration that owns it. */
+            managed_by?: string;
             /**
              * Format: date-time
              * @description Until then the previous secret signs too.
@@ -6655,6 +6714,39 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    create_command_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewCommandToken"];
+            };
+        };
+        responses: {
+            /** @description The code. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CommandCode"];
+                };
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {
@@ -7963,14 +8055,14 @@ export interface operations {
                 format?: "yaml" | "json";
                 /**
                  * @description Key of the object: the name of a source or prompt, the URI of a resource, the slug of a
-                 *     server.
+                 *     server, the URL of an endpoint of webhooks.
                  */
                 key?: string;
                 /**
                  * @description Only the object of this kind with this `key`. The answer is a part of the file, and no file:
                  *     it has neither `format` nor `name`.
                  */
-                kind?: "source" | "prompt" | "resource" | "server";
+                kind?: "source" | "prompt" | "resource" | "server" | "webhook";
                 /**
                  * @description The name of the file. If absent: of the file that owns most objects, else the workspace's
                  *     slug.

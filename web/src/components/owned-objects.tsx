@@ -16,6 +16,7 @@ const kinds = {
   prompt: { word: 'Prompt', page: '/w/$ws/prompts/$id' },
   resource: { word: 'Resource', page: '/w/$ws/resources/$id' },
   server: { word: 'Server', page: '/w/$ws/servers/$id' },
+  webhook: { word: 'Webhook', page: '/w/$ws/webhooks/$id' },
 } as const;
 
 const all = new Intl.ListFormat('en-GB', { type: 'conjunction' });

@@ -11,7 +11,7 @@ use crate::pages;
 /// Opens `address` by the commands `named`, or by the system's own without them. `%s` in a command
 /// stands for the address, which is otherwise its last argument. Several commands are separated by
 /// `:`, and the first one that starts is taken.
-pub(super) fn open(named: &str, address: &str) -> io::Result<()> {
+pub(crate) fn open(named: &str, address: &str) -> io::Result<()> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "no command is known");
     let commands = named.split(':').filter(|one| !one.trim().is_empty());
     let own = if named.is_empty() { OWN } else { &[] };

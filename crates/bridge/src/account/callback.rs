@@ -22,21 +22,21 @@ const AT_ONCE: usize = 16;
 
 /// A port that waits for the browser.
 #[derive(Debug)]
-pub(super) struct Callbacks {
+pub(crate) struct Callbacks {
     listener: TcpListener,
     port: u16,
 }
 
 /// The browser that came back with the right `state`, and waits for a page.
 #[derive(Debug)]
-pub(super) struct Returned {
-    pub(super) callback: Callback,
+pub(crate) struct Returned {
+    pub(crate) callback: Callback,
     stream: TcpStream,
 }
 
 impl Callbacks {
     /// Opens the port `wanted`; where that is taken, any other, unless it is `fixed`.
-    pub(super) async fn open(fixed: Option<u16>, wanted: Option<u16>) -> io::Result<Self> {
+    pub(crate) async fn open(fixed: Option<u16>, wanted: Option<u16>) -> io::Result<Self> {
         let at = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
         let listener = match at(wanted.unwrap_or(0)).await {
             Err(_) if fixed.is_none() && wanted.is_some() => at(0).await?,
@@ -46,13 +46,18 @@ impl Callbacks {
         Ok(Self { listener, port })
     }
 
+    /// The port.
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The address for the authorization request.
     pub(super) fn redirect_uri(&self) -> String {
         format!("http://127.0.0.1:{}{PATH}", self.port)
     }
 
     /// Waits for the browser. A request with another `state` is refused, and the wait goes on.
-    pub(super) async fn next(&mut self, state: &str) -> io::Result<Returned> {
+    pub(crate) async fn next(&mut self, state: &str) -> io::Result<Returned> {
         // Browsers open spare connections and send nothing on them: each is read beside the others.
         let mut reading = FuturesUnordered::new();
         loop {
@@ -91,7 +96,7 @@ impl Callbacks {
             if is_ours {
                 return Ok(Returned { callback, stream });
             }
-            let text = "This page belongs to another sign-in. Start again from your client.";
+            let text = "This page belongs to another sign-in. Start again.";
             page(&mut stream, "400 Bad Request", text).await;
         }
     }
@@ -99,12 +104,12 @@ impl Callbacks {
 
 impl Returned {
     /// Shows the person how it ended.
-    pub(super) async fn show(mut self, is_good: bool) {
+    pub(crate) async fn show(mut self, is_good: bool) {
         if is_good {
             let text = "You are signed in. You can close this page.";
             page(&mut self.stream, "200 OK", text).await;
         } else {
-            let text = "The sign-in failed. The log of your client has the reason.";
+            let text = "The sign-in failed. The program that asked for it has the reason.";
             page(&mut self.stream, "400 Bad Request", text).await;
         }
     }
@@ -129,9 +134,9 @@ async fn request(mut stream: TcpStream) -> io::Result<Option<(TcpStream, String)
 
 async fn page(stream: &mut TcpStream, status: &str, text: &str) {
     let body = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Portolan connect</title>\
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Portolan</title>\
          <body style=\"font-family:system-ui,sans-serif;margin:4rem auto;max-width:32rem\">\
-         <h1>Portolan connect</h1><p>{text}</p></body></html>"
+         <h1>Portolan</h1><p>{text}</p></body></html>"
     );
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\

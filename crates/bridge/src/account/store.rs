@@ -8,7 +8,7 @@ use std::{
 };
 
 use portolan_upstream::oauth::{AuthorizationServer, ClientIdentity, Discovered, Tokens};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use time::OffsetDateTime;
 use url::Url;
 
@@ -23,7 +23,7 @@ pub struct StoreError {
     source: io::Error,
 }
 
-/// The file of one server.
+/// The file of one server, or of one installation.
 #[derive(Debug, Clone)]
 pub struct AccountFiles {
     folder: PathBuf,
@@ -133,7 +133,7 @@ impl AccountFiles {
         self.folder.join(format!("{}.json", self.name))
     }
 
-    pub(super) fn read(&self) -> Result<Option<AccountFile>, StoreError> {
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<Option<T>, StoreError> {
         let path = self.file();
         let mut text = String::new();
         match File::open(&path) {
@@ -148,7 +148,7 @@ impl AccountFiles {
     }
 
     /// Waits for the lock. The system frees it when the process ends, however that ends.
-    pub(super) async fn lock(&self) -> Result<Locked, StoreError> {
+    pub(crate) async fn lock(&self) -> Result<Locked, StoreError> {
         self.make_folder()
             .map_err(|source| StoreError::at(&self.folder, source))?;
         let path = self.folder.join(format!("{}.lock", self.name));
@@ -193,18 +193,18 @@ impl AccountFiles {
 
 /// The lock of a [`AccountFiles`]. Dropping it frees it.
 #[derive(Debug)]
-pub(super) struct Locked {
+pub(crate) struct Locked {
     place: AccountFiles,
     _file: File,
 }
 
 impl Locked {
-    pub(super) fn read(&self) -> Result<Option<AccountFile>, StoreError> {
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<Option<T>, StoreError> {
         self.place.read()
     }
 
     /// Replaces the file: a reader sees the old one or the new one, never a part.
-    pub(super) fn write(&self, held: &AccountFile) -> Result<(), StoreError> {
+    pub(crate) fn write(&self, held: &impl Serialize) -> Result<(), StoreError> {
         let path = self.place.file();
         let next = path.with_extension("json.new");
         let write = || {
@@ -221,7 +221,7 @@ impl Locked {
         write().map_err(|source| StoreError::at(&path, source))
     }
 
-    pub(super) fn delete(&self) -> Result<(), StoreError> {
+    pub(crate) fn delete(&self) -> Result<(), StoreError> {
         let path = self.place.file();
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

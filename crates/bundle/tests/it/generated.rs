@@ -4,8 +4,9 @@ use portolan_bundle::{
     Bundle, SecretReference,
     format::{
         Content, Credential, DeclaredArgument, DeclaredKind, DeclaredMessage, DeclaredPrompt,
-        DeclaredResource, DeclaredRole, DeclaredServer, DeclaredTool, Definition, Format,
-        HeaderSecret, Holds, Parameter, ParameterPlace, ServerTool, Source, Status,
+        DeclaredResource, DeclaredRole, DeclaredServer, DeclaredTool, DeclaredWebhook, Definition,
+        Format, HeaderSecret, Holds, Parameter, ParameterPlace, ServerTool, Source, Status,
+        WebhookStatus,
     },
 };
 use proptest::{collection::vec, option, prelude::*};
@@ -151,24 +152,56 @@ fn server(number: usize) -> impl Strategy<Value = DeclaredServer> {
     })
 }
 
+fn webhook(number: usize) -> impl Strategy<Value = DeclaredWebhook> {
+    let events = vec(
+        prop_oneof![
+            Just("key.created"),
+            Just("member.joined"),
+            Just("alert.fired")
+        ],
+        1..4,
+    );
+    let header = option::of("[A-Za-z][A-Za-z-]{0,9}");
+    (events, option::of(text()), header, any::<bool>()).prop_map(
+        move |(events, description, header, is_paused)| {
+            let url = format!("https://hooks.example/{number}?a=b&c");
+            DeclaredWebhook {
+                events: events.into_iter().map(str::to_owned).collect(),
+                description,
+                headers: header
+                    .into_iter()
+                    .map(|name| HeaderSecret {
+                        name,
+                        secret: SecretReference::vault(&url),
+                    })
+                    .collect(),
+                status: is_paused.then_some(WebhookStatus::Paused),
+                url,
+            }
+        },
+    )
+}
+
 /// A bundle with a few objects of each kind.
 pub(crate) fn bundle() -> impl Strategy<Value = Bundle> {
     let some = 0..3_usize;
-    (some.clone(), some.clone(), some.clone(), some).prop_flat_map(
-        |(sources, prompts, resources, servers)| {
+    (some.clone(), some.clone(), some.clone(), some.clone(), some).prop_flat_map(
+        |(sources, prompts, resources, servers, webhooks)| {
             (
                 (0..sources).map(source).collect::<Vec<_>>(),
                 (0..prompts).map(prompt).collect::<Vec<_>>(),
                 (0..resources).map(resource).collect::<Vec<_>>(),
                 (0..servers).map(server).collect::<Vec<_>>(),
+                (0..webhooks).map(webhook).collect::<Vec<_>>(),
             )
-                .prop_map(|(sources, prompts, resources, servers)| Bundle {
+                .prop_map(|(sources, prompts, resources, servers, webhooks)| Bundle {
                     format: Format::V1,
                     name: "random".to_owned(),
                     sources,
                     prompts,
                     resources,
                     servers,
+                    webhooks,
                 })
         },
     )

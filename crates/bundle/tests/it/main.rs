@@ -4,4 +4,5 @@ mod changes;
 mod faults;
 mod generated;
 mod schema;
+mod selection;
 mod texts;

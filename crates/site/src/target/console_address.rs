@@ -7,7 +7,11 @@ const LONGEST: usize = 1000;
 /// Most path segments behind the workspace.
 const DEEPEST: usize = 8;
 
-/// A page of a workspace, as the browser's address bar has it: `/w/acme/calls?tool=listPorts`.
+/// The page that gives a command its token (CONF-15).
+const COMMAND: &str = "/account/command";
+
+/// A page of a workspace, as the browser's address bar has it: `/w/acme/calls?tool=listPorts`; or the
+/// page that gives a command its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsoleAddress(String);
 
@@ -19,21 +23,29 @@ impl ConsoleAddress {
             Some((path, search)) => (path, Some(search)),
             None => (text, None),
         };
-        let mut parts = path.strip_prefix("/w/")?.split('/');
-        let is_workspace = parts.next()?.parse::<portolan_model::slug::Slug>().is_ok();
-        let behind: Vec<&str> = parts.collect();
         let is_ours = text.len() <= LONGEST
-            && is_workspace
-            && behind.len() <= DEEPEST
-            && behind.iter().all(|part| is_part(part))
+            && (path == COMMAND || is_of_a_workspace(path))
             && search.is_none_or(|search| search.bytes().all(is_of_a_search));
         is_ours.then(|| Self(text.to_owned()))
     }
 
-    /// The address, beginning with `/w/`.
+    /// The address: a path of this service, and perhaps a query.
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Returns true for the path of a page of a workspace.
+fn is_of_a_workspace(path: &str) -> bool {
+    let Some(below) = path.strip_prefix("/w/") else {
+        return false;
+    };
+    let mut parts = below.split('/');
+    let slug = parts.next().unwrap_or_default();
+    let behind: Vec<&str> = parts.collect();
+    slug.parse::<portolan_model::slug::Slug>().is_ok()
+        && behind.len() <= DEEPEST
+        && behind.iter().all(|part| is_part(part))
 }
 
 /// Returns true for a segment of a route or an id. It has no dot, so a path cannot leave its
@@ -61,6 +73,7 @@ mod tests {
             "/w/acme",
             "/w/acme/audit",
             "/w/acme/sources/src_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a?tab=credential",
+            "/account/command?port=49152&state=AbC-_9&name=Ann%27s%20laptop",
             "/w/acme/calls?tool=listPorts&from=2026-11-24T00%3A00%3A00Z",
         ] {
             let read = ConsoleAddress::read(ours).map(|read| read.as_str().to_owned());
@@ -86,6 +99,8 @@ mod tests {
             "/w/ACME",
             "/w/a",
             "/account",
+            "/account/command/x",
+            "/account/commands",
             "/oauth/consent/req_0",
             "/logout",
             &endless,

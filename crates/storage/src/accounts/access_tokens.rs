@@ -141,6 +141,63 @@ pub async fn create(
     Ok(())
 }
 
+/// The code by which a command gets a token.
+#[derive(Debug)]
+pub struct TokenCode<'a> {
+    /// Digest by which the code is found.
+    pub digest: &'a Digest,
+    /// SHA-256 of the secret of the command (RFC 7636).
+    pub challenge: &'a Digest,
+    /// Life of the token in days, from its creation.
+    pub days: i32,
+    /// The code is valid until then, and so is the token that nothing has yet.
+    pub until: Timestamp,
+}
+
+/// Makes a new token wait for its code.
+pub async fn wait_for_code(
+    tx: &mut SystemTx,
+    id: AccessTokenId,
+    code: &TokenCode<'_>,
+) -> Result<(), StorageError> {
+    sqlx::query!(
+        "update access_tokens set code_digest = $2, code_challenge = $3, code_days = $4, expires_at = $5 where id = $1",
+        id.uuid(),
+        code.digest.as_bytes().as_slice(),
+        code.challenge.as_bytes().as_slice(),
+        code.days,
+        code.until,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Redeems a code, once: the token becomes the one with this digest and hint. Returns its id and its
+/// person; `None` if the code is unknown, used or late, or of another command.
+pub async fn redeem_code(
+    tx: &mut SystemTx,
+    (code, challenge): (&Digest, &Digest),
+    (digest, hint): (&Digest, &str),
+    now: Timestamp,
+) -> Result<Option<(AccessTokenId, UserId)>, StorageError> {
+    let row = sqlx::query!(
+        r#"update access_tokens
+              set digest = $4, hint = $5, expires_at = created_at + make_interval(days => code_days),
+                  code_digest = null, code_challenge = null, code_days = null
+            where code_digest = $1 and code_challenge = $2 and revoked_at is null and expires_at > $3
+            returning id, user_id as "user_id!""#,
+        code.as_bytes().as_slice(),
+        challenge.as_bytes().as_slice(),
+        now,
+        digest.as_bytes().as_slice(),
+        hint,
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(row.map(|row| (row.id.into(), UserId::from_uuid(row.user_id))))
+}
+
 /// Locks the creation of tokens of a person until the transaction ends. Without the lock, two
 /// concurrent counts could both be below the limit.
 pub async fn take_turn(tx: &mut SystemTx, user: UserId) -> Result<(), StorageError> {

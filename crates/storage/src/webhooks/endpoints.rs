@@ -114,6 +114,8 @@ pub struct WebhookEndpoint {
     pub failing_since: Option<Timestamp>,
     /// When it was created.
     pub created_at: Timestamp,
+    /// The file of configuration that owns it.
+    pub managed_by: Option<String>,
 }
 
 struct EndpointRow {
@@ -132,6 +134,7 @@ struct EndpointRow {
     disabled_reason: Option<String>,
     failing_since: Option<Timestamp>,
     created_at: Timestamp,
+    managed_by: Option<String>,
 }
 
 impl EndpointRow {
@@ -156,6 +159,7 @@ impl EndpointRow {
             disabled_reason: self.disabled_reason,
             failing_since: self.failing_since,
             created_at: self.created_at,
+            managed_by: self.managed_by,
         })
     }
 }
@@ -169,7 +173,8 @@ pub async fn list(
     let rows = sqlx::query_as!(
         EndpointRow,
         "select p.id, p.kind, p.url, p.description, p.event_types, p.header_names, p.sealed, p.version, p.dek_id, k.wrapped,
-                p.previous_secret_until, p.state, p.disabled_reason, p.failing_since, p.created_at
+                p.previous_secret_until, p.state, p.disabled_reason, p.failing_since, p.created_at,
+                p.managed_by
            from webhook_endpoints p join tenant_deks k on k.tenant_id = p.tenant_id and k.id = p.dek_id
           where p.tenant_id = $1 and ($2::uuid is null or p.id = $2) order by p.id",
         tenant,
@@ -205,8 +210,8 @@ pub struct NewWebhookEndpoint<'a> {
     pub header_names: &'a [String],
     /// The sealed part, of version 1.
     pub secrets: &'a SealedEndpoint,
-    /// The person who creates it.
-    pub created_by: UserId,
+    /// The person who creates it; `None` for a token of the workspace.
+    pub created_by: Option<UserId>,
 }
 
 /// Waits until no other transaction adds an endpoint to the workspace, and counts those there are.
@@ -224,6 +229,32 @@ pub async fn count_alone(tx: &mut TenantTx) -> Result<i64, StorageError> {
     )
     .fetch_one(tx.connection())
     .await?)
+}
+
+/// Keeps the endpoints of the workspace as they are until the transaction ends.
+pub async fn lock_all(tx: &mut TenantTx) -> Result<(), StorageError> {
+    let tenant = tx.tenant().uuid();
+    sqlx::query!(
+        "select id from webhook_endpoints where tenant_id = $1 order by id for no key update",
+        tenant
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Makes a file of configuration the owner of an endpoint (CONF-6).
+pub async fn set_owner(tx: &mut TenantTx, id: WebhookId, owner: &str) -> Result<(), StorageError> {
+    let tenant = tx.tenant().uuid();
+    sqlx::query!(
+        "update webhook_endpoints set managed_by = $3 where tenant_id = $1 and id = $2",
+        tenant,
+        id.uuid(),
+        owner
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
 }
 
 /// Keeps a new endpoint.
@@ -247,7 +278,7 @@ pub async fn insert(
         new.secrets.key.id,
         new.secrets.sealed,
         new.secrets.version,
-        new.created_by.uuid(),
+        new.created_by.map(UserId::uuid),
         now,
     )
     .execute(tx.connection())

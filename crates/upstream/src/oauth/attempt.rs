@@ -60,6 +60,12 @@ impl AuthorizationAttempt {
         })
     }
 
+    /// The challenge of the verifier, by S256 (RFC 7636 §4.2).
+    pub fn challenge(&self) -> String {
+        let digest = portolan_keys::digest(self.verifier.as_bytes());
+        URL_SAFE_NO_PAD.encode(digest.as_bytes())
+    }
+
     /// Address to which the browser is redirected.
     ///
     /// # Errors
@@ -79,7 +85,6 @@ impl AuthorizationAttempt {
             .as_deref()
             .ok_or(OauthError::Unusable("metadata"))?;
         let mut url = checked(egress, endpoint)?;
-        let challenge = portolan_keys::digest(self.verifier.as_bytes());
         {
             let mut query = url.query_pairs_mut();
             query
@@ -87,10 +92,7 @@ impl AuthorizationAttempt {
                 .append_pair("client_id", client_id)
                 .append_pair("redirect_uri", redirect_uri)
                 .append_pair("state", &self.state)
-                .append_pair(
-                    "code_challenge",
-                    &URL_SAFE_NO_PAD.encode(challenge.as_bytes()),
-                )
+                .append_pair("code_challenge", &self.challenge())
                 .append_pair("code_challenge_method", "S256");
             if let Some(resource) = resource {
                 query.append_pair("resource", resource);

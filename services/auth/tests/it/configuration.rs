@@ -17,6 +17,7 @@ use crate::{
     console::workspace,
     races,
     test_service::{Answer, Browser, TestService},
+    webhook_receivers::Receiver,
 };
 
 /// Random workspaces of one run. One person owns 20 at most, and each has a copy.
@@ -24,7 +25,8 @@ const WORKSPACES: usize = 10;
 
 const SECRET: &str = "planted-crm-key";
 
-fn fine(answer: &Answer) -> Value {
+/// The answer of a request that succeeds.
+pub(crate) fn fine(answer: &Answer) -> Value {
     assert!(answer.status.is_success(), "{}", answer.text);
     if answer.text.is_empty() {
         Value::Null
@@ -38,7 +40,7 @@ async fn send(person: &Browser<'_>, method: Method, path: &str, body: Value) -> 
 }
 
 /// A plan of a file, with `more` members of the request.
-async fn planned(person: &Browser<'_>, slug: &str, text: &str, more: Value) -> Answer {
+pub(crate) async fn planned(person: &Browser<'_>, slug: &str, text: &str, more: Value) -> Answer {
     let mut body = json!({"bundle": text});
     for (name, value) in more.as_object().unwrap() {
         body[name] = value.clone();
@@ -47,7 +49,7 @@ async fn planned(person: &Browser<'_>, slug: &str, text: &str, more: Value) -> A
     person.call(Method::POST, &path, Some(body)).await
 }
 
-async fn applied(person: &Browser<'_>, slug: &str, plan: &Value) -> Answer {
+pub(crate) async fn applied(person: &Browser<'_>, slug: &str, plan: &Value) -> Answer {
     let id = plan["id"].as_str().unwrap();
     let path = format!("/workspaces/{slug}/configuration/plans/{id}/apply");
     let body = json!({"meta": {"commit": "1a2b3c"}});
@@ -55,20 +57,21 @@ async fn applied(person: &Browser<'_>, slug: &str, plan: &Value) -> Answer {
 }
 
 /// Plans and applies.
-async fn put(person: &Browser<'_>, slug: &str, text: &str, more: Value) -> Value {
+pub(crate) async fn put(person: &Browser<'_>, slug: &str, text: &str, more: Value) -> Value {
     let plan = fine(&planned(person, slug, text, more).await);
     fine(&applied(person, slug, &plan).await)
 }
 
 /// The workspace as YAML, under the name `file`.
-async fn exported(person: &Browser<'_>, slug: &str) -> String {
+pub(crate) async fn exported(person: &Browser<'_>, slug: &str) -> String {
     let path = format!("/workspaces/{slug}/configuration?format=yaml&name=file");
     let answer = person.call(Method::GET, &path, None).await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
     answer.text
 }
 
-fn file(content: &str) -> String {
+/// A file with this content, under the name `acme-prod`.
+pub(crate) fn file(content: &str) -> String {
     format!("format: portolan/v1\nname: acme-prod\n{content}")
 }
 
@@ -208,10 +211,47 @@ async fn make(person: &Browser<'_>, slug: &str, recipe: &Recipe) {
     send(person, Method::POST, &at("/servers"), draft).await;
 }
 
-/// Rules: CONF-4, CONF-5
+/// Makes endpoints of webhooks by the requests of the console, with one path for each.
+async fn make_webhooks(person: &Browser<'_>, slug: &str, recipe: &Recipe, receiver: &Receiver) {
+    let events = ["key.created", "server.published", "alert.fired"];
+    for (number, is_there) in recipe.switches.iter().take(4).enumerate() {
+        if !is_there {
+            continue;
+        }
+        let chosen = &events[number % 3..];
+        let header = json!({"name": "X-Key", "value": SECRET});
+        let headers = recipe.switches[number + 4].then_some(header);
+        let body = json!({"url": format!("{}/{number}?a=b&c", receiver.url()), "events": chosen,
+            "description": recipe.texts[number], "headers": Vec::from_iter(headers)});
+        let path = format!("/workspaces/{slug}/webhooks");
+        let made = send(person, Method::POST, &path, body).await;
+        if recipe.switches[number + 3] {
+            let id = made["endpoint"]["id"].as_str().unwrap();
+            send(
+                person,
+                Method::POST,
+                &format!("{path}/{id}/pause"),
+                json!({}),
+            )
+            .await;
+        }
+    }
+}
+
+/// The value of each secret that the workspace of a recipe has.
+fn vault(receiver: &Receiver) -> Value {
+    let mut secrets = json!({"vault:Pets": SECRET});
+    for number in 0..4 {
+        secrets[format!("vault:{}/{number}?a=b&c", receiver.url())] = json!(SECRET);
+    }
+    json!({ "secrets": secrets })
+}
+
+/// Rules: CONF-4, CONF-5, CONF-14
 #[tokio::test]
 async fn an_export_plans_nothing_and_makes_an_equal_workspace() {
-    let service = TestService::open().await;
+    let receiver = Receiver::start().await;
+    let service = TestService::open_with(Receiver::policy(&[&receiver])).await;
     let ann = service.person("ann@acme.example").await;
     let seed = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(Config::default(), seed);
@@ -221,12 +261,12 @@ async fn an_export_plans_nothing_and_makes_an_equal_workspace() {
         workspace(&ann, &old).await;
         workspace(&ann, &new).await;
         make(&ann, &old, &recipe).await;
+        make_webhooks(&ann, &old, &recipe, &receiver).await;
         let text = exported(&ann, &old).await;
         let plan = fine(&planned(&ann, &old, &text, json!({"prune": "all"})).await);
         assert_eq!(plan["changes"], json!([]), "{recipe:?}\n{text}");
 
-        let secrets = json!({"secrets": {"vault:Pets": SECRET}});
-        let put = put(&ann, &new, &text, secrets).await;
+        let put = put(&ann, &new, &text, vault(&receiver)).await;
         assert!(put["changes"].as_array().unwrap().len() >= 5, "{put}");
         assert_eq!(exported(&ann, &new).await, text, "{recipe:?}");
         let plan = fine(&planned(&ann, &new, &text, json!({})).await);

@@ -176,6 +176,10 @@ fn body(row: &Row) -> Option<Value> {
         (_, "/me/access-tokens") => {
             json!({"name": "Laptop", "scopes": ["registry:read"], "days": 30})
         }
+        (_, "/me/command-tokens") => {
+            json!({"name": "Laptop", "scopes": ["registry:read"], "days": 30,
+                "code_challenge": "A".repeat(43), "page": "/account/command"})
+        }
         (_, "/client-rule") => json!({"rule": "any"}),
         (_, "/clients") => json!({"client_id": "https://client.example/id"}),
         (_, "/clients/{id}/decision") => json!({"decision": "allowed"}),

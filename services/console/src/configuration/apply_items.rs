@@ -25,6 +25,7 @@ use portolan_storage::{
         tools::{self, Filter, Tool},
         trash,
     },
+    webhooks::endpoints,
 };
 use serde_json::json;
 
@@ -32,9 +33,10 @@ use crate::{
     choices::{self, ChosenTool, PROMPTS, RESOURCES, TOOLS},
     configuration::{
         apply_sources::Run,
-        current::{self, Contents, Current},
+        apply_webhooks,
+        current::{self, Current},
         forms,
-        prepared::{Prune, refused},
+        prepared::{Prune, index_of, refused},
     },
     imports, offers,
     prompts::Checked as CheckedPrompt,
@@ -45,7 +47,7 @@ use crate::{
 
 /// Makes the written prompts and resources of a workspace those of the file.
 pub(super) async fn put_items(run: Run<'_>, tx: &mut TenantTx) -> Result<(), ConsoleError> {
-    let bundle = canonical(run.prepared.parsed.bundle.clone());
+    let bundle = canonical(run.prepared.wanted.clone());
     let present = objects(&run.before.bundle);
     let wanted = objects(&bundle);
     for prompt in &bundle.prompts {
@@ -122,8 +124,10 @@ async fn put_resource(
         Holds::Http(read) => {
             let all = sources::list(tx).await?;
             let found = all.into_iter().find(|source| source.name == read.source);
-            let found =
-                found.ok_or_else(|| unknown("source", &read.source, "holds.http.source"))?;
+            let found = found.ok_or_else(|| {
+                let key = (ObjectKind::Source, read.source.as_str());
+                unknown(run, ("source", &read.source), key, "holds.http.source")
+            })?;
             Some(found.id)
         }
         Holds::Text(_) | Holds::File(_) => None,
@@ -137,8 +141,24 @@ async fn put_resource(
     }
 }
 
-fn unknown(what: &str, name: &str, field: &str) -> ConsoleError {
-    let message = format!("Neither the file nor the workspace has the {what} `{name}`.");
+/// The refusal of a reference to what is not there. `of` is the object that would bring it.
+fn unknown(
+    run: Run<'_>,
+    (what, name): (&str, &str),
+    of: (ObjectKind, &str),
+    field: &str,
+) -> ConsoleError {
+    let (kind, key) = of;
+    let is_left_out = index_of(&run.prepared.parsed, kind, key).is_some()
+        && !run.prepared.selection.has(&(kind, key.to_owned()));
+    let message = if is_left_out {
+        let section = kind.section();
+        format!(
+            "The workspace does not have the {what} `{name}`, and `{section}/{key}` of the file is not selected. Select it too."
+        )
+    } else {
+        format!("Neither the file nor the workspace has the {what} `{name}`.")
+    };
     ConsoleError::invalid("reference_unknown", message).field(field)
 }
 
@@ -191,6 +211,7 @@ impl Publishable {
     /// The server with all its tools by their keys.
     fn resolved(
         &self,
+        run: Run<'_>,
         server: &format::DeclaredServer,
     ) -> Result<format::DeclaredServer, ConsoleError> {
         let mut resolved = server.clone();
@@ -199,7 +220,8 @@ impl Publishable {
             let all = self.tools.iter();
             let of_source: Vec<_> = all.filter(|((own, _), _)| own == source).collect();
             if of_source.is_empty() {
-                return Err(unknown("source", source, "from"));
+                let of = (ObjectKind::Source, source.as_str());
+                return Err(unknown(run, ("source", source), of, "from"));
             }
             let enabled = of_source.into_iter().filter(|(_, tool)| tool.enabled);
             tools.extend(enabled.map(|(key, _)| (key.clone(), None)));
@@ -208,7 +230,8 @@ impl Publishable {
             let found = self.tool(&wanted.source, &wanted.tool);
             let found = found.ok_or_else(|| {
                 let name = format!("{} of {}", wanted.tool, wanted.source);
-                unknown("tool", &name, "tools")
+                let of = (ObjectKind::Source, wanted.source.as_str());
+                unknown(run, ("tool", &name), of, "tools")
             })?;
             let key = (wanted.source.clone(), current::tool_key(found).to_owned());
             let name = wanted.published_name.clone();
@@ -229,7 +252,7 @@ impl Publishable {
 
 /// Makes the servers of a workspace those of the file.
 pub(super) async fn put_servers(run: Run<'_>, tx: &mut TenantTx) -> Result<(), ConsoleError> {
-    let bundle = canonical(run.prepared.parsed.bundle.clone());
+    let bundle = canonical(run.prepared.wanted.clone());
     if bundle.servers.is_empty() {
         return Ok(());
     }
@@ -249,7 +272,7 @@ pub(super) async fn put_servers(run: Run<'_>, tx: &mut TenantTx) -> Result<(), C
                 error,
             )
         };
-        let resolved = publishable.resolved(server).map_err(at)?;
+        let resolved = publishable.resolved(run, server).map_err(at)?;
         let resolved = canonical(Bundle {
             servers: vec![resolved],
             ..Bundle::default()
@@ -334,7 +357,10 @@ async fn choose(
         for one in &wanted.prompts {
             let key = (one.source.clone(), one.prompt.clone());
             let found = publishable.prompts.get(&key);
-            let found = found.ok_or_else(|| unknown("prompt", &one.prompt, "prompts"))?;
+            let found = found.ok_or_else(|| {
+                let of = origin(ObjectKind::Prompt, one.source.as_deref(), &one.prompt);
+                unknown(run, ("prompt", &one.prompt), of, "prompts")
+            })?;
             chosen.push((*found, one.published_name.clone()));
         }
         let rows = offers::prompt_rows(tx, chosen).await?;
@@ -345,13 +371,21 @@ async fn choose(
         for one in &wanted.resources {
             let key = (one.source.clone(), one.uri.clone());
             let found = publishable.resources.get(&key);
-            let found = found.ok_or_else(|| unknown("resource", &one.uri, "resources"))?;
+            let found = found.ok_or_else(|| {
+                let of = origin(ObjectKind::Resource, one.source.as_deref(), &one.uri);
+                unknown(run, ("resource", &one.uri), of, "resources")
+            })?;
             chosen.push((*found, one.published_uri.clone()));
         }
         let rows = offers::resource_rows(tx, chosen).await?;
         choices::put(tx, id, &rows, &RESOURCES, now).await?;
     }
     Ok(())
+}
+
+/// The object that brings an item: its source, or itself if it is written here.
+fn origin<'k>(kind: ObjectKind, source: Option<&'k str>, own: &'k str) -> (ObjectKind, &'k str) {
+    source.map_or((kind, own), |source| (ObjectKind::Source, source))
 }
 
 /// Publishes or pauses a server. Subscribers are notified as after a change in the console.
@@ -383,10 +417,13 @@ async fn set_status(
     Ok(())
 }
 
-/// Makes the file the owner of its objects.
-pub(super) async fn own(run: Run<'_>, tx: &mut TenantTx) -> Result<(), ConsoleError> {
-    let bundle = &run.prepared.parsed.bundle;
-    let after = current::read(&run.editor.state, tx, Contents::Digests).await?;
+/// Makes the file the owner of its objects. `after` is the workspace that has them.
+pub(super) async fn own(
+    run: Run<'_>,
+    tx: &mut TenantTx,
+    after: &Current,
+) -> Result<(), ConsoleError> {
+    let bundle = &run.prepared.wanted;
     for key in objects(bundle).into_keys() {
         if after.owner(&key) == Some(bundle.name.as_str()) {
             continue;
@@ -409,6 +446,11 @@ pub(super) async fn own(run: Run<'_>, tx: &mut TenantTx) -> Result<(), ConsoleEr
                 let id = after.servers.get(name).map(|server| server.id);
                 set_owner(tx, id, &bundle.name).await?;
             }
+            ObjectKind::Webhook => {
+                if let Some(webhook) = after.webhooks.get(name) {
+                    endpoints::set_owner(tx, webhook.row.id, &bundle.name).await?;
+                }
+            }
         }
     }
     Ok(())
@@ -425,9 +467,9 @@ async fn set_owner<K: trash::Restorable>(
     Ok(())
 }
 
-/// Moves objects that the file does not have to the trash, as far as it may (CONF-6).
+/// Deletes objects that the file does not have, as far as it may (CONF-6).
 pub(super) async fn prune(run: Run<'_>, tx: &mut TenantTx) -> Result<(), ConsoleError> {
-    let bundle = &run.prepared.parsed.bundle;
+    let bundle = &run.prepared.wanted;
     let kept: BTreeSet<ObjectKey> = objects(bundle).into_keys().collect();
     let present = objects(&run.before.bundle).into_keys();
     let gone = present.filter(|key| {
@@ -436,7 +478,7 @@ pub(super) async fn prune(run: Run<'_>, tx: &mut TenantTx) -> Result<(), Console
             Prune::Owned => run.before.owner(key) == Some(bundle.name.as_str()),
             Prune::All => true,
         };
-        is_its_own && !kept.contains(key)
+        is_its_own && !kept.contains(key) && run.prepared.selection.has(key)
     });
     for key in gone {
         remove(run, tx, &key).await?;
@@ -466,6 +508,12 @@ async fn remove(run: Run<'_>, tx: &mut TenantTx, key: &ObjectKey) -> Result<(), 
         ObjectKind::Server => {
             if let Some(server) = before.servers.get(name) {
                 trash::delete(tx, server.id, now).await?;
+            }
+        }
+        ObjectKind::Webhook => {
+            if let Some(webhook) = before.webhooks.get(name) {
+                let removed = apply_webhooks::remove(run, tx, webhook).await;
+                removed.map_err(|error| refused(run.prepared, (key.0, name), error))?;
             }
         }
     }

@@ -58,7 +58,7 @@ pub(super) async fn put_sources(
     tx: &mut TenantTx,
 ) -> Result<Vec<SourceId>, ConsoleError> {
     let mut disconnected = Vec::new();
-    for source in &run.prepared.parsed.bundle.sources {
+    for source in &run.prepared.wanted.sources {
         let key = (ObjectKind::Source, source.name.as_str());
         let put = put(run, tx, source).await;
         disconnected.extend(put.map_err(|error| refused(run.prepared, key, error))?);

@@ -4,18 +4,20 @@ use std::collections::{BTreeMap, HashMap};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use portolan_bundle::{
-    Bundle,
+    Bundle, SecretReference,
     canonical::canonical,
     changes::{ObjectKey, ObjectKind},
     format::{
-        self, DeclaredKind, Format, Holds, HttpRead, ServerPrompt, ServerResource, ServerTool,
-        Status, Switch,
+        self, DeclaredKind, DeclaredWebhook, Format, HeaderSecret, Holds, HttpRead, ServerPrompt,
+        ServerResource, ServerTool, Status, Switch, WebhookStatus,
     },
 };
 use portolan_http_tools::Credential;
 use portolan_keys::Purpose;
 use portolan_model::{
+    api_scope::ApiScope,
     id::{PromptId, ResourceId, SourceId, ToolId},
+    member::Action,
     registry::{ResourceBody, ServerStatus, SourceKind, ToolState},
 };
 use portolan_site::{console_error::ConsoleError, state::AuthState};
@@ -31,11 +33,14 @@ use portolan_storage::{
         trash::DeletedKind,
         upstreams::{self, Upstream},
     },
+    webhooks::endpoints::{self, WebhookEndpoint, WebhookForm, WebhookState},
 };
 use portolan_upstream_sync::credentials;
+use portolan_webhooks::secrets::{EndpointPlace, EndpointSecrets};
+use serde::Serialize;
 use uuid::Uuid;
 
-use crate::{configuration::forms, imports};
+use crate::{configuration::forms, imports, webhooks, workspace::Workspace};
 
 /// Most bytes of a text that stands in a comparison; a longer one is its digest.
 const MOST_COMPARED: i32 = 4_096;
@@ -60,6 +65,14 @@ pub(super) struct CurrentSource {
     pub(super) mark: Option<[u8; 32]>,
 }
 
+/// An endpoint of webhooks with its secrets.
+pub(super) struct CurrentWebhook {
+    pub(super) row: WebhookEndpoint,
+    pub(super) secrets: EndpointSecrets,
+    /// The keyed digest of its headers, if it has some.
+    pub(super) mark: Option<[u8; 32]>,
+}
+
 /// A workspace.
 pub(super) struct Current {
     /// In canonical form, without a name.
@@ -70,6 +83,8 @@ pub(super) struct Current {
     /// Written here.
     pub(super) resources: BTreeMap<String, RegistryResource>,
     pub(super) servers: BTreeMap<String, Server>,
+    /// By URL, those that sign their messages; empty if the caller does not see endpoints.
+    pub(super) webhooks: BTreeMap<String, CurrentWebhook>,
     /// SHA-256 of texts and files, hexadecimal.
     pub(super) digests: HashMap<ResourceId, String>,
     owners: HashMap<(DeletedKind, Uuid), String>,
@@ -87,6 +102,7 @@ impl Current {
             ObjectKind::Prompt => (DeletedKind::Prompt, self.prompts.get(key)?.id.uuid()),
             ObjectKind::Resource => (DeletedKind::Resource, self.resources.get(key)?.id.uuid()),
             ObjectKind::Server => (DeletedKind::Server, self.servers.get(key)?.id.uuid()),
+            ObjectKind::Webhook => return self.webhooks.get(key)?.row.managed_by.as_deref(),
         };
         self.owners.get(&id).map(String::as_str)
     }
@@ -94,7 +110,9 @@ impl Current {
     /// The file that owns most objects.
     pub(super) fn main_owner(&self) -> Option<&str> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for owner in self.owners.values() {
+        let of_webhooks = self.webhooks.values();
+        let of_webhooks = of_webhooks.filter_map(|one| one.row.managed_by.as_ref());
+        for owner in self.owners.values().chain(of_webhooks) {
             *counts.entry(owner).or_default() += 1;
         }
         counts
@@ -110,22 +128,30 @@ impl Current {
             ObjectKind::Prompt => self.prompts.contains_key(key),
             ObjectKind::Resource => self.resources.contains_key(key),
             ObjectKind::Server => self.servers.contains_key(key),
+            ObjectKind::Webhook => self.webhooks.contains_key(key),
         }
     }
 }
 
-/// The keyed digest of a credential, for comparisons (CONF-7).
-pub(super) fn mark(state: &AuthState, credential: &Credential) -> Result<[u8; 32], ConsoleError> {
-    let text = serde_json::to_vec(credential)
-        .map_err(|error| ConsoleError::internal("credential", error))?;
+/// Returns true if endpoints of webhooks are a part of the file for this caller (CONF-14).
+pub(super) fn sees_webhooks(workspace: &Workspace) -> bool {
+    let caller = &workspace.caller;
+    workspace.role.may(Action::Administer)
+        && (caller.has(ApiScope::WorkspaceRead) || caller.has(ApiScope::WebhooksWrite))
+}
+
+/// The keyed digest of a credential, or of headers, for comparisons (CONF-7).
+pub(super) fn mark(state: &AuthState, secret: &impl Serialize) -> Result<[u8; 32], ConsoleError> {
+    let text =
+        serde_json::to_vec(secret).map_err(|error| ConsoleError::internal("credential", error))?;
     Ok(state.keys.mac(Purpose::ConfigurationPlan, &text))
 }
 
-/// Reads the workspace of a transaction.
+/// Reads the workspace of a transaction, as its caller sees it.
 pub(super) async fn read(
     state: &AuthState,
     tx: &mut TenantTx,
-    contents: Contents,
+    (workspace, contents): (&Workspace, Contents),
 ) -> Result<Current, ConsoleError> {
     let owned = configuration::owned(tx).await?.into_iter();
     let owners = owned.map(|own| ((own.kind, own.id), own.owner)).collect();
@@ -145,6 +171,11 @@ pub(super) async fn read(
     let held: HashMap<ResourceId, Content> = held.map(|one| (one.id, one)).collect();
     let (servers, of_servers) =
         read_servers(tx, &sources, &names, (&all_prompts, &all_resources)).await?;
+    let webhooks = if sees_webhooks(workspace) {
+        read_webhooks(state, tx).await?
+    } else {
+        BTreeMap::new()
+    };
     let is_own_prompt = |prompt: &&Prompt| prompt.source_id.is_none();
     let is_own_resource = |resource: &&RegistryResource| resource.source_id.is_none();
     let bundle = Bundle {
@@ -162,6 +193,7 @@ pub(super) async fn read(
             .map(|own| resource(own, held.get(&own.id), &names))
             .collect(),
         servers: of_servers,
+        webhooks: webhooks.values().map(webhook).collect(),
     };
     Ok(Current {
         bundle: canonical(bundle),
@@ -177,6 +209,7 @@ pub(super) async fn read(
             .map(|resource| (resource.uri.clone(), resource))
             .collect(),
         servers,
+        webhooks,
         digests: held.into_iter().map(|(id, one)| (id, one.digest)).collect(),
         owners,
     })
@@ -431,6 +464,67 @@ async fn read_servers(
         found.insert(server.slug.clone(), server);
     }
     Ok((found, in_bundle))
+}
+
+/// The endpoints that sign their messages. The URL of one for Slack is a secret, and no key.
+async fn read_webhooks(
+    state: &AuthState,
+    tx: &mut TenantTx,
+) -> Result<BTreeMap<String, CurrentWebhook>, ConsoleError> {
+    let mut found = BTreeMap::new();
+    for row in endpoints::list(tx, None).await? {
+        if row.form == WebhookForm::Slack {
+            continue;
+        }
+        let place = EndpointPlace {
+            tenant: tx.tenant(),
+            endpoint: row.id,
+        };
+        let secrets = place
+            .open(&state.keys, &row.secrets, state.now())
+            .map_err(webhooks::fault)?;
+        let headers = sorted(&secrets.headers);
+        let mark = (!headers.is_empty())
+            .then(|| mark(state, &headers))
+            .transpose()?;
+        let url = row.url.clone();
+        let one = CurrentWebhook { row, secrets, mark };
+        if found.insert(url.clone(), one).is_some() {
+            return Err(ConsoleError::conflict(
+                "names_not_unique",
+                format!(
+                    "Two webhook endpoints have the URL `{url}`. A file knows endpoints by their URLs: move or delete one of them."
+                ),
+            ));
+        }
+    }
+    Ok(found)
+}
+
+/// Headers in one order, for comparisons.
+pub(super) fn sorted(headers: &[(String, String)]) -> Vec<&(String, String)> {
+    let mut sorted: Vec<_> = headers.iter().collect();
+    sorted.sort();
+    sorted
+}
+
+fn webhook(webhook: &CurrentWebhook) -> DeclaredWebhook {
+    let row = &webhook.row;
+    let headers = row.header_names.iter().map(|name| HeaderSecret {
+        name: name.clone(),
+        secret: SecretReference::vault(&row.url),
+    });
+    DeclaredWebhook {
+        url: row.url.clone(),
+        events: row.event_types.clone(),
+        description: Some(row.description.clone()),
+        headers: headers.collect(),
+        // The service disables an endpoint, and a person resumes it: a file has no word for it.
+        status: Some(match row.state {
+            WebhookState::Paused => WebhookStatus::Paused,
+            WebhookState::Active | WebhookState::Disabled => WebhookStatus::Active,
+        }),
+    }
 }
 
 /// The name of a tool in a bundle, within its source: that of its definition, or its operation.

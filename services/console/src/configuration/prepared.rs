@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use portolan_bundle::{
     Parsed, SecretReference,
     changes::ObjectKind,
-    format::{self, DeclaredKind},
+    format::{self, Bundle, DeclaredKind},
     parse,
     secret::SecretStore,
+    selection::{Selection, keys},
 };
 use portolan_http_tools::{Credential, CredentialSlot};
 use portolan_keys::digest;
@@ -24,6 +25,7 @@ use crate::{
     change::Editor,
     configuration::{
         current::{self, Contents, Current, CurrentSource},
+        declared_webhooks::{self, PreparedWebhook, Stage},
         forms,
     },
     credentials,
@@ -63,6 +65,9 @@ pub(super) struct SentFile {
     pub(super) prune: Prune,
     /// Objects of other files are taken over.
     pub(super) claim: bool,
+    /// Selectors of the objects that are meant; all without one.
+    #[serde(default)]
+    pub(super) select: Vec<String>,
     /// Documents of `https:` locations, by source.
     fetched: BTreeMap<String, Fetched>,
 }
@@ -72,6 +77,7 @@ impl SentFile {
         text: String,
         (files, secrets): (BTreeMap<String, String>, BTreeMap<String, String>),
         (prune, claim): (Prune, bool),
+        select: Vec<String>,
     ) -> Self {
         Self {
             text,
@@ -79,6 +85,7 @@ impl SentFile {
             secrets,
             prune,
             claim,
+            select,
             fetched: BTreeMap::new(),
         }
     }
@@ -87,33 +94,41 @@ impl SentFile {
 /// A request that is ready for its transaction.
 pub(super) struct Prepared {
     pub(super) sent: SentFile,
+    /// The whole file, with the places of its objects.
     pub(super) parsed: Parsed,
+    pub(super) selection: Selection,
+    /// The selected objects of the file.
+    pub(super) wanted: Bundle,
     /// Documents of sources that are new or have another one, by source.
     pub(super) documents: BTreeMap<String, Loaded>,
     /// Offers of MCP servers that are new, by source.
     pub(super) offers: BTreeMap<String, Offer>,
     /// Accounts of sources whose address changes.
     pub(super) leaving: Vec<Leaving>,
+    /// By URL.
+    pub(super) webhooks: BTreeMap<String, PreparedWebhook>,
 }
 
 impl Prepared {
     /// Reads the file, and fetches what it names.
-    pub(super) async fn of(editor: &Editor, mut sent: SentFile) -> Result<Self, ConsoleError> {
+    pub(super) async fn of(
+        editor: &Editor,
+        mut sent: SentFile,
+        stage: Stage,
+    ) -> Result<Self, ConsoleError> {
         let parsed = parsed(&sent.text)?;
         let mut tx = editor.begin().await?;
-        let current = current::read(&editor.state, &mut tx, Contents::Digests).await?;
+        let wanted = (&editor.workspace, Contents::Digests);
+        let current = current::read(&editor.state, &mut tx, wanted).await?;
         drop(tx);
+        let selection = selected(&sent.select, [&parsed.bundle, &current.bundle])?;
+        let wanted = selection.of(&parsed.bundle);
         let (mut documents, mut offers) = (BTreeMap::new(), BTreeMap::new());
         let mut leaving = Vec::new();
-        for (index, source) in parsed.bundle.sources.iter().enumerate() {
+        for source in &wanted.sources {
             let have = current.sources.get(&source.name);
-            let at = |error: ConsoleError| {
-                located(
-                    &parsed,
-                    (ObjectKind::Source, index, source.name.as_str()),
-                    error,
-                )
-            };
+            let key = (ObjectKind::Source, source.name.as_str());
+            let at = |error: ConsoleError| refused_in(&parsed, key, error);
             check_secrets(source, &sent).map_err(at)?;
             match source.kind {
                 DeclaredKind::Openapi => {
@@ -132,12 +147,23 @@ impl Prepared {
                 leaving.extend(sources::accounts_of(editor, have.row.id).await?);
             }
         }
+        let mut webhooks = BTreeMap::new();
+        for webhook in &wanted.webhooks {
+            let url = webhook.url.as_str();
+            let pair = (webhook, current.webhooks.get(url));
+            let prepared = declared_webhooks::prepare(editor, &sent.secrets, pair, stage).await;
+            let at = |error| refused_in(&parsed, (ObjectKind::Webhook, url), error);
+            webhooks.insert(webhook.url.clone(), prepared.map_err(at)?);
+        }
         Ok(Self {
             sent,
             parsed,
+            selection,
+            wanted,
             documents,
             offers,
             leaving,
+            webhooks,
         })
     }
 
@@ -158,7 +184,7 @@ impl Prepared {
 
 /// The file, or 422 with the place of its first fault.
 pub(super) fn parsed(text: &str) -> Result<Parsed, ConsoleError> {
-    parse(text).map_err(|fault| {
+    let mut parsed = parse(text).map_err(|fault| {
         let error = ConsoleError::invalid("configuration_invalid", format!("{fault}."));
         let error = match fault.place {
             Some(place) => error
@@ -171,6 +197,25 @@ pub(super) fn parsed(text: &str) -> Result<Parsed, ConsoleError> {
         } else {
             fault.path.as_str()
         })
+    })?;
+    match declared_webhooks::normalise(&mut parsed.bundle) {
+        Ok(()) => Ok(parsed),
+        Err((index, error)) => {
+            let url = parsed.bundle.webhooks[index].url.as_str();
+            Err(located(&parsed, (ObjectKind::Webhook, index, url), error))
+        }
+    }
+}
+
+/// The selection of a request, each of whose selectors selects an object of the bundles.
+fn selected(texts: &[String], bundles: [&Bundle; 2]) -> Result<Selection, ConsoleError> {
+    let read = Selection::read(texts).and_then(|selection| {
+        selection.check(keys(bundles).iter())?;
+        Ok(selection)
+    });
+    read.map_err(|fault| {
+        ConsoleError::invalid("selector_unknown", format!("{fault}."))
+            .field(format!("select[{}]", fault.index))
     })
 }
 
@@ -346,6 +391,7 @@ pub(super) fn index_of(parsed: &Parsed, kind: ObjectKind, key: &str) -> Option<u
         ObjectKind::Prompt => bundle.prompts.iter().position(|one| one.name == key),
         ObjectKind::Resource => bundle.resources.iter().position(|one| one.uri == key),
         ObjectKind::Server => bundle.servers.iter().position(|one| one.slug == key),
+        ObjectKind::Webhook => bundle.webhooks.iter().position(|one| one.url == key),
     }
 }
 
@@ -355,15 +401,23 @@ pub(super) fn refused(
     (kind, key): (ObjectKind, &str),
     error: ConsoleError,
 ) -> ConsoleError {
-    match index_of(&prepared.parsed, kind, key) {
-        Some(index) => located(&prepared.parsed, (kind, index, key), error),
+    refused_in(&prepared.parsed, (kind, key), error)
+}
+
+fn refused_in(
+    parsed: &Parsed,
+    (kind, key): (ObjectKind, &str),
+    error: ConsoleError,
+) -> ConsoleError {
+    match index_of(parsed, kind, key) {
+        Some(index) => located(parsed, (kind, index, key), error),
         None => error.within(&format!("{}/{key}", kind.section())),
     }
 }
 
 /// Refuses a file that owns objects of another file, unless they are taken over.
 pub(super) fn check_owners(prepared: &Prepared, current: &Current) -> Result<usize, ConsoleError> {
-    let bundle = &prepared.parsed.bundle;
+    let bundle = &prepared.wanted;
     let mut claimed = 0;
     for key in portolan_bundle::changes::objects(bundle).into_keys() {
         match current.owner(&key) {

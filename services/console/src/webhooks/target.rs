@@ -40,12 +40,21 @@ pub(crate) struct WebhookHeader {
     value: String,
 }
 
-/// Reads the URL of an endpoint: absolute, without a password, and to an address that may be called.
-/// Names are resolved and checked again by each delivery.
-pub(super) fn checked_url(state: &AuthState, text: &str) -> Result<Url, ConsoleError> {
-    let invalid = |message: String| ConsoleError::invalid("url_invalid", message).field("url");
-    let url = Url::parse(text.trim())
-        .map_err(|_| invalid("Give an absolute URL, beginning with https://.".to_owned()))?;
+impl WebhookHeader {
+    pub(crate) fn new(name: String, value: String) -> Self {
+        Self { name, value }
+    }
+}
+
+fn invalid(message: String) -> ConsoleError {
+    ConsoleError::invalid("url_invalid", message).field("url")
+}
+
+/// Reads the URL of an endpoint: absolute and without a password.
+pub(crate) fn read_url(text: &str) -> Result<Url, ConsoleError> {
+    let absolute = Url::parse(text.trim()).ok().filter(Url::has_host);
+    let url = absolute
+        .ok_or_else(|| invalid("Give an absolute URL, beginning with https://.".to_owned()))?;
     if url.as_str().len() > 2000 {
         return Err(invalid("Give a URL of at most 2000 characters.".to_owned()));
     }
@@ -54,6 +63,13 @@ pub(super) fn checked_url(state: &AuthState, text: &str) -> Result<Url, ConsoleE
             "Leave user name and password out of the URL. Use a header for secrets.".to_owned(),
         ));
     }
+    Ok(url)
+}
+
+/// Does the same, and refuses an address that may not be called. Names are resolved and checked again
+/// by each delivery.
+pub(crate) fn checked_url(state: &AuthState, text: &str) -> Result<Url, ConsoleError> {
+    let url = read_url(text)?;
     state
         .egress
         .check(&url)
@@ -70,7 +86,7 @@ pub(super) fn shown_url(form: WebhookForm, url: &Url) -> String {
 }
 
 /// Reads the headers of an endpoint. Those that frame the message, or that are ours, are refused.
-pub(super) fn checked_headers(
+pub(crate) fn checked_headers(
     headers: &[WebhookHeader],
 ) -> Result<Vec<(String, String)>, ConsoleError> {
     if headers.len() > MOST_HEADERS {
@@ -135,15 +151,15 @@ fn is_reserved(name: &HeaderName) -> bool {
 }
 
 /// The message that a new target must answer with 2xx.
-pub(super) struct Challenge<'a> {
-    pub(super) endpoint: WebhookId,
-    pub(super) form: WebhookForm,
-    pub(super) secrets: &'a EndpointSecrets,
+pub(crate) struct Challenge<'a> {
+    pub(crate) endpoint: WebhookId,
+    pub(crate) form: WebhookForm,
+    pub(crate) secrets: &'a EndpointSecrets,
 }
 
 impl Challenge<'_> {
     /// Sends it; 422 unless the answer is a success.
-    pub(super) async fn pass(
+    pub(crate) async fn pass(
         &self,
         state: &AuthState,
         workspace: &Workspace,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Error, anyhow};
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
-use portolan_net::egress::{EgressError, EgressStream};
+use portolan_net::egress::{Egress, EgressError, EgressStream};
 use portolan_protocol::sse::{Decoder, MAX_EVENT_BYTES};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
@@ -78,6 +78,7 @@ enum StreamEnd {
 
 /// The stream.
 pub(super) struct EventStream {
+    egress: Egress,
     api: WorkspaceApi,
     wanted: WantedEvents,
     news: mpsc::Sender<StreamNews>,
@@ -87,11 +88,12 @@ pub(super) struct EventStream {
 
 impl EventStream {
     pub(super) fn new(
-        api: WorkspaceApi,
+        (egress, api): (Egress, WorkspaceApi),
         wanted: WantedEvents,
         news: mpsc::Sender<StreamNews>,
     ) -> Self {
         Self {
+            egress,
             api,
             wanted,
             news,
@@ -167,7 +169,7 @@ impl EventStream {
             reason: error.to_string(),
             wait: None,
         };
-        let stream = self.api.egress.open(request).await.map_err(away)?;
+        let stream = self.egress.open(request).await.map_err(away)?;
         if stream.status == StatusCode::OK {
             return Ok(stream);
         }

@@ -7,6 +7,7 @@ import { promptsQuery } from '../../api/prompts';
 import { resourcesQuery } from '../../api/resources';
 import { serversQuery } from '../../api/servers';
 import { sourcesQuery } from '../../api/sources';
+import { webhooksQuery } from '../../api/webhooks';
 import { CodeBlock, CopyButton } from '../../components/copy';
 import { TextLink } from '../../components/link-button';
 import { NumberedText } from '../../components/numbered-text';
@@ -14,7 +15,7 @@ import { type OwnedObject, OwnedObjects } from '../../components/owned-objects';
 import { Facts, Failed, Loaded, Loading, Page, Panel } from '../../components/page';
 import { Restricted } from '../../components/restricted';
 import { saveFile } from '../../save-file';
-import { useSession } from '../../session';
+import { useMay, useSession } from '../../session';
 
 export const Route = createFileRoute('/w/$ws/configuration')({
   component: ConfigurationPage,
@@ -38,7 +39,7 @@ function Configuration() {
     <Page
       title="Configuration"
       help="configuration-as-code"
-      lede="The workspace as one file: its sources with their tools, its prompts, resources and servers."
+      lede="The workspace as one file: its sources with their tools, its prompts, resources, servers and webhooks."
     >
       <Panel
         title={fileName}
@@ -85,16 +86,20 @@ function Owned() {
   const prompts = useQuery(promptsQuery(ws));
   const resources = useQuery(resourcesQuery(ws));
   const servers = useQuery(serversQuery(ws));
-  if (sources.data && prompts.data && resources.data && servers.data) {
+  const administers = useMay('administer');
+  const webhooks = useQuery({ ...webhooksQuery(ws), enabled: administers });
+  const areWebhooksRead = webhooks.data !== undefined || !administers;
+  if (sources.data && prompts.data && resources.data && servers.data && areWebhooksRead) {
     const objects = [
       ...ownedOf('source', sources.data.items, (one) => one.name),
       ...ownedOf('prompt', prompts.data.items, (one) => one.name),
       ...ownedOf('resource', resources.data.items, (one) => one.uri),
       ...ownedOf('server', servers.data.items, (one) => one.name),
+      ...ownedOf('webhook', webhooks.data?.items ?? [], (one) => one.url),
     ];
     return <OwnedObjects ws={ws} objects={objects} />;
   }
-  const queries = [sources, prompts, resources, servers];
+  const queries = [sources, prompts, resources, servers, webhooks];
   const failed = queries.find((query) => query.error);
   const again = () => {
     for (const query of queries) void query.refetch();

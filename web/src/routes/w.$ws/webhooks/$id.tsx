@@ -13,12 +13,14 @@ import {
 } from '../../../api/webhooks';
 import { Ago } from '../../../components/ago';
 import { Confirm } from '../../../components/confirm';
+import { ManagedBy } from '../../../components/managed-by';
 import { Facts, Failed, Loading, Page, Panel } from '../../../components/page';
 import { Restricted } from '../../../components/restricted';
 import { SecretDialog, type Shown } from '../../../components/secret';
 import { toastDone, toastFailed } from '../../../components/toast';
 import { useSession } from '../../../session';
 import { formatDateTime } from '../../../time';
+import { ShowAsYaml } from '../-show-as-yaml';
 import { Deliveries } from './-deliveries';
 import { ChangeWebhookDialog, MoveWebhookDialog } from './-edit-webhook';
 import { WebhookStatus } from './-webhook-status';
@@ -67,10 +69,16 @@ function Endpoint({
     <Page
       title={webhook.description || 'Webhook endpoint'}
       back={back}
-      beside={<WebhookStatus webhook={webhook} />}
+      beside={
+        <>
+          <WebhookStatus webhook={webhook} />
+          <ManagedBy owner={webhook.managed_by} />
+        </>
+      }
       lede={webhook.url}
       actions={
         <Group gap="sm">
+          {webhook.format === 'standard' && <ShowAsYaml kind="webhook" of={webhook.url} />}
           <Button
             variant="default"
             leftSection={active ? <IconPlayerPause size={17} /> : <IconPlayerPlay size={17} />}
