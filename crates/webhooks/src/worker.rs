@@ -79,7 +79,14 @@ impl WebhookWorker {
                     note("webhook_round", self.round().await);
                     continue;
                 }
-                _ = looks.tick() => note("webhook_spread", self.spread().await),
+                _ = looks.tick() => match self.is_work_due().await {
+                    Ok(true) => note("webhook_spread", self.spread().await),
+                    Ok(false) => continue,
+                    Err(error) => {
+                        note::<()>("webhook_look", Err(error));
+                        continue;
+                    }
+                },
             }
             let room = AT_ONCE.saturating_sub(sends.len());
             if room == 0 {
@@ -99,6 +106,11 @@ impl WebhookWorker {
         if tokio::time::timeout(LAST_ANSWERS, last).await.is_err() {
             tracing::info!("deliveries of webhooks were cut off; they go out again");
         }
+    }
+
+    async fn is_work_due(&self) -> Result<bool, StorageError> {
+        let mut tx = self.state.store.system(Reason::Webhooks).await?;
+        deliveries::is_work_due(&mut tx, self.state.now()).await
     }
 
     /// Makes deliveries and alerts of all waiting events. Returns how many.

@@ -106,6 +106,22 @@ pub struct ClaimedDelivery {
     pub tries: i32,
 }
 
+/// Whether events wait for their deliveries, or deliveries of active endpoints are due. Postgres
+/// plans [`spread`] and [`claim`] anew each time; this is for the many times when neither has work.
+pub async fn is_work_due(tx: &mut SystemTx, now: Timestamp) -> Result<bool, StorageError> {
+    let is_due = sqlx::query_scalar!(
+        r#"select exists (select 1 from events where spread_at is null)
+               or exists (select 1 from webhook_endpoints q where q.state = 'active' and exists
+                           (select 1 from webhook_deliveries w
+                             where w.tenant_id = q.tenant_id and w.endpoint_id = q.id and w.state = 'pending'
+                               and w.next_at <= $1)) as "is_due!""#,
+        now,
+    )
+    .fetch_one(tx.connection())
+    .await?;
+    Ok(is_due)
+}
+
 /// Claims deliveries that are due, at most `room`, and at most `per_endpoint` of an endpoint together
 /// with those that other workers hold. Commit before sending. Of each active endpoint the next ones
 /// are read by an index, and no more of what waits (HOOK-14).
