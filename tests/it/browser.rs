@@ -12,7 +12,7 @@ use portolan_tests::{
     person::Person,
     process::eventually,
     program::{self, OpensBrowser},
-    stack::{Stack, free_port, repository},
+    stack::{Stack, free_port, portolan, repository},
     upstream::{Fixture, Upstream},
 };
 use serde_json::json;
@@ -28,6 +28,7 @@ fn script(name: &str, stack: &Stack) -> Result<Command> {
     command
         .arg(program::needs(&format!("tests/browser/{name}"))?)
         .env("PORTOLAN_URL", stack.url().origin().ascii_serialization())
+        .env("PORTOLAN_PROGRAM", portolan().get_program())
         .env("PORTOLAN_ARTIFACTS", artifacts);
     Ok(command)
 }
@@ -319,7 +320,7 @@ async fn access_tokens_are_made_used_and_revoked() -> Result<()> {
     with_own_data("access_tokens.mjs").await
 }
 
-/// Rule: API-16, API-20, API-21.
+/// Rule: API-16, API-20, API-21, CONF-17.
 #[tokio::test]
 async fn trusted_pipelines_are_made_used_and_deleted() -> Result<()> {
     with_own_data("pipelines.mjs").await
