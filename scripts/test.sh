@@ -42,8 +42,6 @@ scripts/lint-deploy.sh
 step "Tests"
 # Tests of SQL get a private Postgres; end-to-end tests start the built binary, which brings its own.
 if cargo nextest --version >/dev/null 2>&1; then
-    # Many tests wait for a timer or for another process: with one test for each processor, a quarter of their time was idle.
-    export NEXTEST_TEST_THREADS=${NEXTEST_TEST_THREADS:-$(($(nproc) * 3 / 2))}
     scripts/with-postgres.sh cargo nextest run --workspace
 else
     # Slower, and without limits of time; building nextest would take longer than it saves.

@@ -1,6 +1,6 @@
 // Captured content: the policy of a server, the reveal of a call, its replay with a difference, and saved views; light,
 // dark and on a phone.
-import { base, check, eventually, finish, launch, look, openContext, walkWithTab, watch } from "./chromium.mjs";
+import { base, check, eventually, finish, launch, look, openContext, opensWindow, walkWithTab, watch } from "./chromium.mjs";
 
 const { EMAIL, PASSWORD, SERVER } = process.env;
 const browser = await launch();
@@ -35,7 +35,7 @@ await page.goto(`${base}/w/harbour/servers/${SERVER}/playground`);
 const result = page.getByRole("region", { name: "Result", exact: true });
 async function connect(first) {
   const opened = context.waitForEvent("page");
-  await button("Connect as me").click();
+  await button("Connect as me").click(opensWindow);
   const consent = await opened;
   if (first) await consent.getByRole("button", { name: "Allow" }).click();
   await page.getByText("Connected", { exact: true }).waitFor();

@@ -49,6 +49,12 @@ export const focused = (locator, what) => eventually(() => locator.evaluate((ele
 export const clipboard = (page, what, before = "") =>
   eventually(() => page.evaluate(() => navigator.clipboard.readText()), (text) => text !== before, what);
 
+/**
+ * How a button is clicked that opens a window: the click otherwise waits for what it began to load, and the program, which allows
+ * access there, for the click.
+ */
+export const opensWindow = { noWaitAfter: true };
+
 /** Ends the program: 0 only if every check held. */
 export function finish() {
   console.log("1..done");

@@ -1,6 +1,6 @@
 // The playground of a server: an MCP client in the browser, in both eras, signed in by OAuth; light, dark and on a phone.
 import { readFile } from "node:fs/promises";
-import { base, check, clipboard, eventually, finish, launch, look, openContext, picture, walkWithTab, watch } from "./chromium.mjs";
+import { base, check, clipboard, eventually, finish, launch, look, openContext, opensWindow, picture, walkWithTab, watch } from "./chromium.mjs";
 
 const { EMAIL, PASSWORD, OTHER_EMAIL, OTHER_PASSWORD, SERVER } = process.env;
 const browser = await launch();
@@ -33,7 +33,7 @@ await look(page, "60-playground");
 
 // The first time the person allows access in a window; that is the whole of OAuth, by a click.
 const opened = context.waitForEvent("page");
-await button("Connect as me").click();
+await button("Connect as me").click(opensWindow);
 const consent = await opened;
 await consent.getByText("Portolan Playground").first().waitFor();
 await consent.getByText("Verified: made by Portolan").waitFor();
@@ -125,7 +125,7 @@ await tab(/^Tools/).click();
 await button("Disconnect").click();
 await page.getByText("2026-07-28", { exact: true }).click();
 const silent = context.waitForEvent("page");
-await button("Connect as me").click();
+await button("Connect as me").click(opensWindow);
 await silent;
 await page.getByText("Connected", { exact: true }).waitFor();
 check(true, "PLAY-3: connecting again takes one click");
@@ -158,7 +158,7 @@ await look(page, "64-playground-client");
 // As another person: an ordinary sign-in of that person in the same flow.
 await button("Disconnect").click();
 const window2 = context.waitForEvent("page");
-await button("Connect as another person").click();
+await button("Connect as another person").click(opensWindow);
 const login = await window2;
 await signIn(login, OTHER_EMAIL, OTHER_PASSWORD);
 await login.getByText("Signed in as").waitFor();

@@ -1,6 +1,6 @@
 // The playground and a server that asks: elicitation, sampling, roots, progress, cancel, log messages, completion,
 // subscriptions and tasks, in a session and in 2026-07-28.
-import { base, check, finish, launch, look, openContext, watch } from "./chromium.mjs";
+import { base, check, finish, launch, look, openContext, opensWindow, watch } from "./chromium.mjs";
 
 const { EMAIL, PASSWORD, SERVER } = process.env;
 const browser = await launch();
@@ -23,7 +23,7 @@ await page.goto(`${base}/w/harbour/servers/${SERVER}/playground`);
 async function connect(era, first) {
   await page.getByText(era, { exact: true }).first().click();
   const opened = context.waitForEvent("page");
-  await button("Connect as me").click();
+  await button("Connect as me").click(opensWindow);
   const window = await opened;
   if (first) await window.getByRole("button", { name: "Allow" }).click();
   await page.getByText("Connected", { exact: true }).waitFor();

@@ -1,5 +1,5 @@
 // Sessions of a workspace: two clients of the playground, the timeline of one, and its end; light, dark and on a phone.
-import { base, check, eventually, finish, launch, look, openContext, watch } from "./chromium.mjs";
+import { base, check, eventually, finish, launch, look, openContext, opensWindow, watch } from "./chromium.mjs";
 
 const { EMAIL, PASSWORD, SERVER } = process.env;
 const browser = await launch();
@@ -25,7 +25,7 @@ async function connect(era, first) {
   await play.goto(`${base}/w/harbour/servers/${SERVER}/playground`);
   await play.getByText(era, { exact: true }).first().click();
   const opened = context.waitForEvent("page");
-  await button("Connect as me", play).click();
+  await button("Connect as me", play).click(opensWindow);
   const consent = await opened;
   if (first) await consent.getByRole("button", { name: "Allow" }).click();
   await play.getByText("Connected", { exact: true }).waitFor();

@@ -19,6 +19,7 @@ use portolan_storage::{
     platform::{
         call_contents::{self, NewContent},
         calls::{self, Call},
+        usage::folds,
     },
     registry::credentials::{self, WrappedKey},
 };
@@ -73,6 +74,10 @@ pub(crate) fn call(tenant: TenantId, at: Timestamp, tool: &str) -> Call {
 }
 
 pub(crate) async fn write(service: &TestService, written: &[Call]) {
+    // Shortly after midnight a call of some minutes ago is of yesterday.
+    folds::prepare(&service.store, service.clock.now())
+        .await
+        .unwrap();
     let mut tx = service.store.edge(Reason::Metering).await.unwrap();
     calls::insert_many(&mut tx, written).await.unwrap();
     tx.commit().await.unwrap();
