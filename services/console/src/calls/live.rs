@@ -54,7 +54,7 @@ struct Tail {
 /// A person or token has 8 at once; beyond that the answer is 429 `too_many_live_views`.
 #[utoipa::path(get, path = "/workspaces/{ws}/calls/live", tag = "calls",
     params(("ws" = String, Path, description = "Slug"), CallFilter),
-    responses((status = 200, description = "Events.", body = String, content_type = "text/event-stream")))]
+    responses((status = 200, description = "Events.", body = serde_json::Value, content_type = "text/event-stream")))]
 pub(crate) async fn watch_calls(
     State(state): State<AuthState>,
     workspace: Workspace,

@@ -77,7 +77,7 @@ struct Listening {
 #[utoipa::path(get, path = "/workspaces/{ws}/events/live", tag = "webhooks",
     params(("ws" = String, Path, description = "Slug"), LiveEvents,
         ("Last-Event-ID" = Option<String>, Header, description = "Id of the last event that the client read.")),
-    responses((status = 200, description = "Events.", body = String, content_type = "text/event-stream")))]
+    responses((status = 200, description = "Events.", body = serde_json::Value, content_type = "text/event-stream")))]
 pub(crate) async fn listen_to_events(
     State(state): State<AuthState>,
     workspace: Workspace,
