@@ -13,7 +13,7 @@ use crate::{
     digest,
 };
 
-/// Longest token that is looked at.
+/// Longest accepted token, in bytes.
 pub const MAX_SUBJECT_TOKEN_BYTES: usize = 16 * 1024;
 /// Longest time between `iat` and now, and between now and `exp`, in seconds: a day, the longest
 /// job of the usual CI systems. It bounds for how long a used token is remembered.
