@@ -187,9 +187,7 @@ async fn candidates(
     let filter = Filter {
         id: wanted,
         source: Some(source.id),
-        query: None,
-        enabled: None,
-        after: None,
+        ..Filter::default()
     };
     let tools = tools::list(tx, &filter, MOST_TOOLS).await?;
     let found: Vec<Candidate> = tools

@@ -62,18 +62,13 @@ async fn named(
     name: &str,
     except: Option<ToolId>,
 ) -> Result<Option<Tool>, ConsoleError> {
-    let all = tools::list(
-        tx,
-        &Filter {
-            source: Some(source),
-            ..Filter::default()
-        },
-        i64::from(i32::MAX),
-    )
-    .await?;
-    Ok(all
-        .into_iter()
-        .find(|tool| tool.name().eq_ignore_ascii_case(name) && Some(tool.id) != except))
+    let filter = Filter {
+        source: Some(source),
+        name: Some(name),
+        ..Filter::default()
+    };
+    let all = tools::list(tx, &filter, i64::from(i32::MAX)).await?;
+    Ok(all.into_iter().find(|tool| Some(tool.id) != except))
 }
 
 fn taken(name: &str) -> ConsoleError {

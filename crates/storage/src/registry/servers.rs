@@ -75,6 +75,8 @@ pub async fn insert(
     Ok(())
 }
 
+/// The source of a tool is looked up by its key. A third table in the join lets a planner whose
+/// statistics are older than an import read every tool for every source.
 async fn select(tx: &mut TenantTx, id: Option<ServerId>) -> Result<Vec<Server>, StorageError> {
     let tenant = tx.tenant().uuid();
     let rows = sqlx::query!(
@@ -82,8 +84,8 @@ async fn select(tx: &mut TenantTx, id: Option<ServerId>) -> Result<Vec<Server>, 
                   v.managed_by,
                   (v.id = o.default_server) is true as "is_default!",
                   (select count(*) from server_tools u join tools t on t.tenant_id = u.tenant_id and t.id = u.tool_id
-                     join sources s on s.tenant_id = t.tenant_id and s.id = t.source_id
-                    where u.tenant_id = v.tenant_id and u.server_id = v.id and t.enabled and t.state = 'active' and s.deleted_at is null)
+                    where u.tenant_id = v.tenant_id and u.server_id = v.id and t.enabled and t.state = 'active'
+                      and (select s.deleted_at from sources s where s.tenant_id = t.tenant_id and s.id = t.source_id) is null)
                     as "tool_count!"
            from servers v join tenants o on o.id = v.tenant_id
            where v.tenant_id = $1 and v.deleted_at is null and ($2::uuid is null or v.id = $2) order by lower(v.name), v.id"#,

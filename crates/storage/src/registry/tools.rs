@@ -258,6 +258,8 @@ pub struct Filter<'a> {
     pub id: Option<ToolId>,
     /// Only of this source.
     pub source: Option<SourceId>,
+    /// Only with this shown name, in letters of either case.
+    pub name: Option<&'a str>,
     /// Only with this text in name, title, description or operation.
     pub query: Option<&'a str>,
     /// Only enabled, or only disabled ones.
@@ -276,6 +278,9 @@ fn containing(text: &str) -> String {
 }
 
 /// Tools in the order of their shown names, at most `limit`.
+///
+/// The servers of a tool are looked up by their key for each row. A join lets a planner whose
+/// statistics are older than an import read every server for every tool.
 pub async fn list(
     tx: &mut TenantTx,
     filter: &Filter<'_>,
@@ -290,8 +295,11 @@ pub async fn list(
         r#"select t.id, t.source_id, s.name as source_name, t.operation_key, t.name, t.title, t.description, t.name_override, t.title_override,
                   t.description_override, t.enabled, t.state, t.input_schema, t.output_schema, t.annotations, t.plan, t.definition, t.warnings,
                   t.updated_at, t.written::text as written, (t.written->'upstream')::text as definition_of_upstream,
-                  array(select v.slug from server_tools u join servers v on v.tenant_id = u.tenant_id and v.id = u.server_id
-                         where u.tenant_id = t.tenant_id and u.tool_id = t.id and v.deleted_at is null order by v.slug) as "used_by!"
+                  array(select used.slug
+                          from (select (select v.slug from servers v
+                                         where v.tenant_id = u.tenant_id and v.id = u.server_id and v.deleted_at is null) as slug
+                                  from server_tools u where u.tenant_id = t.tenant_id and u.tool_id = t.id) as used
+                         where used.slug is not null order by used.slug) as "used_by!"
            from tools t join sources s on s.tenant_id = t.tenant_id and s.id = t.source_id
            where t.tenant_id = $1 and s.deleted_at is null
              and ($2::uuid is null or t.id = $2)
@@ -300,7 +308,8 @@ pub async fn list(
                   or coalesce(t.description_override, t.description) ilike $4 or t.operation_key ilike $4)
              and ($5::boolean is null or t.enabled = $5)
              and ($6::text is null or (coalesce(t.name_override, t.name), t.id) > ($6, $7::uuid))
-           order by coalesce(t.name_override, t.name), t.id limit $8"#,
+             and ($8::text is null or lower(coalesce(t.name_override, t.name)) = lower($8))
+           order by coalesce(t.name_override, t.name), t.id limit $9"#,
         tenant,
         filter.id.map(ToolId::uuid),
         filter.source.map(SourceId::uuid),
@@ -308,6 +317,7 @@ pub async fn list(
         filter.enabled,
         after_name,
         after_id,
+        filter.name,
         limit,
     )
     .fetch_all(tx.connection())
