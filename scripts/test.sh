@@ -12,41 +12,54 @@ export SQLX_OFFLINE=true
 unset DATABASE_URL
 
 scripts/require.sh
-# What the tests need is fetched beside the first steps: that is waiting for the network.
+# What the tests need is fetched beside the first steps: that is waiting for the network. The checks of
+# the console use one processor at a time: they run beside the lints.
 mkdir -p target
-fetched=$PWD/target/test-tools.log
-scripts/test-tools.sh >"$fetched" 2>&1 &
-tools=$!
-trap 'kill "$tools" 2>/dev/null || true' EXIT
+jobs=()
+trap 'kill "${jobs[@]}" 2>/dev/null || true' EXIT
+beside() { # NAME COMMAND...: runs a command beside what follows; `join NAME` waits for it.
+    "${@:2}" >"target/test-$1.log" 2>&1 &
+    printf -v "job_$1" %d $!
+    jobs+=($!)
+}
+join() { # NAME: its output is shown if it fails.
+    local job=job_$1
+    wait "${!job}" || {
+        cat "target/test-$1.log"
+        exit 1
+    }
+}
+check_console() {
+    npm --prefix web run --silent check && npm --prefix web run --silent test
+}
+beside tools scripts/test-tools.sh
 # Crates for other systems too: the tests of the repository read every crate of the lockfile,
 # without the network.
 cargo fetch --quiet --locked
 step "Console"
 scripts/web.sh
-npm --prefix web run --silent check
-npm --prefix web run --silent test
+beside console check_console
 step "Format and lints"
 cargo fmt --all --check
 cargo clippy --quiet --workspace --all-targets -- -D warnings
+join console
 step "Build"
 cargo build --workspace --bins --tests --examples
 step "Tools"
-wait "$tools" || {
-    cat "$fetched"
-    exit 1
-}
-trap - EXIT
+join tools
 export PATH=$PATH:$PWD/.portolan/tools/programs/bin
 step "Deploy files"
 scripts/lint-deploy.sh
 step "Tests"
-# Tests of SQL get a private Postgres; end-to-end tests start the built binary, which brings its own.
-if cargo nextest --version >/dev/null 2>&1; then
-    scripts/with-postgres.sh cargo nextest run --workspace
-else
-    # Slower, and without limits of time; building nextest would take longer than it saves.
-    scripts/with-postgres.sh cargo test --workspace --lib --bins --tests -- --test-threads=2
+# Hundreds of databases are made of many small files each. In memory, where there is room for 10 GB,
+# the tests take half the time.
+temporary=${TMPDIR:-/tmp}
+room=$(df --output=avail -k /dev/shm 2>/dev/null | tail -1 || true)
+if [ "${room:-0}" -gt 12000000 ] && [ "$(awk '/^MemAvailable/ {print $2}' /proc/meminfo)" -gt 16000000 ]; then
+    temporary=/dev/shm
 fi
+# Tests of SQL get a private Postgres; end-to-end tests start the built binary, which brings its own.
+TMPDIR=$temporary scripts/with-postgres.sh scripts/run-tests.sh
 step "Documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
 step "Done"

@@ -1,9 +1,9 @@
 //! A running Portolan: the built binary, started the way `make run` does it.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, OpenOptions},
     hash::{BuildHasher, RandomState},
-    io::{BufRead, BufReader, Read},
+    io::{BufRead, BufReader, Read, Write},
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
@@ -312,6 +312,15 @@ pub fn copy_template(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Lets Postgres leave its writes to the system. They survive every end of a process, and no test ends
+/// the machine. What a release build measures is measured with the waits that a user has.
+fn do_not_sync(folder: &Path) -> Result<()> {
+    let settings = folder.join("postgres/data/postgresql.auto.conf");
+    let mut settings = OpenOptions::new().append(true).open(settings)?;
+    writeln!(settings, "fsync = off")?;
+    Ok(())
+}
+
 /// A program of the machine, or of the project's own tools. `why` completes the message if it is in neither.
 pub fn program(name: &str, why: &str) -> Result<PathBuf> {
     let ours = repository().join(".portolan/tools/programs/bin");
@@ -359,6 +368,9 @@ fn template() -> Result<(PathBuf, File)> {
     process.signal("TERM")?;
     let status = process.wait(Duration::from_secs(60))?;
     anyhow::ensure!(status.success(), "the first start ended with {status}");
+    if cfg!(debug_assertions) {
+        do_not_sync(&fresh)?;
+    }
     fs::rename(&fresh, &place)?;
     Ok((place, lock))
 }
