@@ -1,5 +1,6 @@
-// Access tokens of a person and of a workspace: made by keyboard, used by a program, refused beyond their scopes, and
-// revoked; light, dark and on a phone.
+// Access tokens of a person, of a workspace and of a service account: made by keyboard, used by a program, refused beyond
+// their scopes, and ended; light, dark and on a phone.
+import { execFile } from "node:child_process";
 import { base, check, eventually, focused, look, lookEverywhere, picture, tabTo, walkWithTab } from "./chromium.mjs";
 import { button, open } from "./harbour.mjs";
 
@@ -98,6 +99,53 @@ await picture(page, "access-tokens");
 await walkWithTab(page, "keys");
 await revoke("Nightly plan");
 check((await program(shared, "GET", "/token")).status === 401, "a revoked token of the workspace is refused");
+
+// A service account's: with access, by the request that the dialog shows.
+const accounts = page.getByRole("table", { name: "Service accounts" });
+await button("New service account", page).click();
+await dialog.getByLabel("Name").fill("Backup");
+await button("Create account", dialog).click();
+await dialog.getByText("Copy it now").waitFor();
+const clientSecret = await dialog.getByRole("region", { name: "Client secret", exact: true }).textContent();
+await button("Done", dialog).click();
+await accounts.getByText("Management API: no access").waitFor();
+const start = button("Management API access of Backup", page);
+await tabTo(page, start, "the button of the access");
+await page.keyboard.press("Enter");
+await dialog.getByText(/for 15 minutes/).waitFor();
+await page.keyboard.press("Escape");
+await dialog.waitFor({ state: "hidden" });
+await focused(start, "Escape closes the dialog and gives the focus back");
+await page.keyboard.press("Enter");
+await dialog.getByText(/for 15 minutes/).waitFor();
+await lookEverywhere(page, "117-api-access-new");
+await tabTo(page, dialog.getByRole("checkbox", { name: "registry:read" }), "a scope");
+await page.keyboard.press("Space");
+await tabTo(page, button("Give access", dialog), "the button that gives access");
+await page.keyboard.press("Enter");
+const request = dialog.getByRole("region", { name: "the request for a token" });
+await request.waitFor();
+await lookEverywhere(page, "118-api-access");
+const command = await request.textContent();
+const ran = await new Promise((resolve) => {
+  const env = { PATH: process.env.PATH, CLIENT_SECRET: clientSecret };
+  execFile("sh", ["-c", command], { env }, (error, stdout, stderr) => resolve({ code: error?.code ?? 0, stdout, stderr }));
+});
+check(ran.code === 0, "the request runs as it is shown", ran);
+const given = JSON.parse(ran.stdout);
+check(given.expires_in === 900 && given.scope === "registry:read", "the account gets a token", { ...given, access_token: "" });
+const byAccount = await program(given.access_token, "GET", "/workspaces/harbour/servers");
+check(byAccount.status === 200, "the token works", byAccount);
+await tabTo(page, button("Remove access", dialog), "the button that removes");
+await page.keyboard.press("Enter");
+await dialog.getByText(/gets no more tokens/).waitFor();
+await look(page, "119-api-access-remove");
+await button("Remove access", dialog).last().click();
+await page.getByText("Backup has no access to the management API.").waitFor();
+check((await program(given.access_token, "GET", "/token")).status === 401, "its token ended with the access");
+await accounts.getByText("Management API: no access").waitFor();
+await walkWithTab(page, "keys with a service account");
+
 await page.goto(`${base}/w/harbour/audit`);
 await page.getByText(/token.*revoked|revoked.*token/i).first().waitFor();
 check(true, "the audit log knows the end of the token");

@@ -314,7 +314,7 @@ async fn alerts_reach_the_menu_the_page_and_the_mailbox() -> Result<()> {
     with_own_data("alerts.mjs").await
 }
 
-/// Rule: API-1, API-3, API-5, API-9.
+/// Rule: API-1, API-3, API-5, API-9, API-23, API-24, API-25.
 #[tokio::test]
 async fn access_tokens_are_made_used_and_revoked() -> Result<()> {
     with_own_data("access_tokens.mjs").await

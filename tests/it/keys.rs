@@ -1,5 +1,5 @@
-//! API keys and service accounts at the MCP endpoint (AUTH-C17, AUTH-T12, AUTH-4.8; CASE-95,
-//! CASE-97, CASE-163, CASE-164).
+//! API keys and service accounts at the MCP endpoint, and service accounts at the management API
+//! (AUTH-C17, AUTH-T12, AUTH-4.8, API-24; CASE-95, CASE-97, CASE-163, CASE-164).
 
 use std::time::{Duration, Instant};
 
@@ -8,6 +8,7 @@ use portolan_tests::{
     console::text,
     mcp::{LEGACY, McpClient},
     scene::Scene,
+    stack::portolan,
 };
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -189,5 +190,66 @@ async fn t12_a_service_account_calls_tools_until_it_is_switched_off() -> Result<
     let fresh = text(&token().await?, "access_token").context("a token again")?;
     let fresh = McpClient::new(&scene.published.url)?.with_token(&fresh)?;
     ensure!(tools(&fresh).await? == StatusCode::OK);
+    Ok(())
+}
+
+/// Rule: API-24, API-25.
+#[tokio::test]
+async fn a_service_account_exports_the_workspace_until_its_end() -> Result<()> {
+    let scene = Scene::new().await?;
+    let console = scene.owner.console();
+    let body = json!({"name": "Backup", "auth": "client_secret"});
+    let made = console.post(ACCOUNTS, body).await?;
+    let id = text(&made["account"], "id")?;
+    let secret = text(&made, "client_secret")?;
+    let endpoint = text(&made, "token_endpoint")?;
+    let issuer = endpoint
+        .strip_suffix("/oauth/token")
+        .context("the issuer")?;
+    let resource = format!("{issuer}/api/v1/workspaces/harbour");
+    let fields = [
+        ("grant_type", "client_credentials"),
+        ("resource", resource.as_str()),
+        ("scope", "registry:read"),
+    ];
+    let form = url::form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(fields)
+        .finish();
+    let token = async || -> Result<Value> {
+        let request = reqwest::Client::builder()
+            .build()?
+            .post(&endpoint)
+            .basic_auth(&id, Some(&secret))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(form.clone());
+        Ok(request.send().await?.json().await?)
+    };
+    let refused = token().await?;
+    ensure!(refused["error"] == "invalid_target", "{refused}");
+
+    let access = format!("{ACCOUNTS}/{id}/api-access");
+    let rights = json!({"role": "developer", "scopes": ["registry:write"]});
+    console.expect(Method::PUT, &access, Some(rights)).await?;
+    let key = text(&token().await?, "access_token")?;
+    let export = || {
+        portolan()
+            .arg("export")
+            .env("PORTOLAN_URL", issuer)
+            .env("PORTOLAN_WORKSPACE", "harbour")
+            .env("PORTOLAN_TOKEN", &key)
+            .output()
+    };
+    let done = export()?;
+    let file = String::from_utf8_lossy(&done.stdout);
+    ensure!(
+        done.status.success(),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    ensure!(file.contains("slug: fixture"), "{file}");
+
+    console.expect(Method::DELETE, &access, None).await?;
+    let ended = export()?;
+    ensure!(!ended.status.success(), "the token goes on being good");
     Ok(())
 }

@@ -42,6 +42,14 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         (Method::GET, "/trusted-pipelines".to_owned()),
         (Method::PUT, format!("/trusted-pipelines/pip_{random}")),
         (Method::DELETE, format!("/trusted-pipelines/pip_{random}")),
+        (
+            Method::PUT,
+            format!("/service-accounts/svc_{random}/api-access"),
+        ),
+        (
+            Method::DELETE,
+            format!("/service-accounts/svc_{random}/api-access"),
+        ),
         (Method::POST, "/mcp".to_owned()),
         (Method::GET, "/calls".to_owned()),
         (Method::GET, "/calls/export".to_owned()),
@@ -159,6 +167,7 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         ("PUT", _) if rest.starts_with("/trusted-pipelines/") => {
             json!({"name": "x", "issuer": "https://ci.example", "subject": "x", "scopes": ["audit:read"]})
         }
+        ("PUT", "api-access") => json!({"role": "viewer", "scopes": ["audit:read"]}),
         ("PUT", "credential") => json!({"kind": "bearer", "token": "x"}),
         ("PUT", "tools") => json!({"tools": []}),
         ("PUT", "capture") => json!({"policy": "all", "days": 7}),

@@ -3,7 +3,7 @@ import { isObject } from './json-schema';
 /** Texts of the audit log's entries, by the code of the action. */
 const actions: Record<string, string> = {
   'access_token.created': 'Access token created',
-  'access_token.issued': 'Access token issued to a pipeline',
+  'access_token.issued': 'Access token issued',
   'access_token.revoked': 'Access token revoked',
   'api_key.created': 'API key created',
   'api_key.revoked': 'API key revoked',
@@ -47,6 +47,8 @@ const actions: Record<string, string> = {
   'server.prompts_chosen': 'Prompts of a server changed',
   'server.resources_chosen': 'Resources of a server changed',
   'server.tools_chosen': 'Tools of a server changed',
+  'service_account.api_access_given': 'Management API access given to a service account',
+  'service_account.api_access_taken': 'Management API access of a service account removed',
   'session.ended': 'Session ended',
   'source.reimported': 'Source imported again',
   'source.synced': 'Source synced',

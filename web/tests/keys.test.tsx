@@ -131,6 +131,73 @@ test('an account is switched off, and a secret is revoked only when that is conf
   expect(await screen.findByText('The secret was revoked.', {}, patient)).toBeTruthy();
 }, 30_000);
 
+test('an account gets access to the management API, with the request for a token', async () => {
+  const access = { role: 'viewer', scopes: ['registry:read'], changed_at: '2026-01-02T00:00:00Z' } as const;
+  let given = false;
+  const received = serve({
+    ...lists(),
+    [`GET ${base}/service-accounts`]: () => ({
+      body: { items: [given ? { ...account, api_access: access } : account] },
+    }),
+    [`PUT ${base}/service-accounts/svc_1/api-access`]: () => {
+      given = true;
+      return { body: { ...account, api_access: access } };
+    },
+    [`DELETE ${base}/service-accounts/svc_1/api-access`]: () => {
+      given = false;
+      return { status: 204 };
+    },
+  });
+  open('/w/harbour/keys');
+  const user = userEvent.setup();
+  expect(await screen.findByText(/Management API: no access/, {}, patient)).toBeTruthy();
+  await user.click(screen.getByRole('button', { name: 'Management API access of Nightly' }));
+  const dialog = await screen.findByRole('dialog', { name: 'Management API access of Nightly' }, patient);
+  expect(within(dialog).queryByText(/oauth\/token/)).toBeNull();
+  const give = within(dialog).getByRole('button', { name: 'Give access' });
+  await user.click(give);
+  expect(await within(dialog).findByText('Choose at least one scope.')).toBeTruthy();
+  await user.click(within(dialog).getByLabelText('registry:read'));
+  await user.click(give);
+  const code = await within(dialog).findByText(/oauth\/token/, {}, patient);
+  expect(code.textContent).toContain('-u "svc_1:$CLIENT_SECRET"');
+  expect(code.textContent).toContain(`resource=${window.location.origin}/api/v1/workspaces/harbour`);
+  expect(received.find((one) => one.method === 'PUT')?.body).toEqual({
+    role: 'viewer',
+    scopes: ['registry:read'],
+  });
+
+  await user.click(within(dialog).getByRole('button', { name: 'Remove access' }));
+  const asked = await screen.findByRole(
+    'dialog',
+    { name: 'Remove the access to the management API?' },
+    patient,
+  );
+  expect(received.some((one) => one.method === 'DELETE')).toBe(false);
+  await user.click(within(asked).getByRole('button', { name: 'Remove access' }));
+  expect(await screen.findByText('Nightly has no access to the management API.', {}, patient)).toBeTruthy();
+  expect(await screen.findByText(/Management API: no access/, {}, patient)).toBeTruthy();
+}, 30_000);
+
+test('new access without a recent sign-in leads to the proof', async () => {
+  serve({
+    ...lists('admin'),
+    [`PUT ${base}/service-accounts/svc_1/api-access`]: refusal(403, {
+      code: 'confirm_first',
+      message: 'Confirm that it is you.',
+      details: { path: '/account/confirm?request=w.keys.harbour' },
+    }),
+  });
+  open('/w/harbour/keys');
+  const user = userEvent.setup();
+  await user.click(await screen.findByRole('button', { name: 'Management API access of Nightly' }, patient));
+  const dialog = await screen.findByRole('dialog', {}, patient);
+  await user.click(within(dialog).getByLabelText('audit:read'));
+  await user.click(within(dialog).getByRole('button', { name: 'Give access' }));
+  const way = await screen.findByRole('link', { name: 'Verify' }, patient);
+  expect(way.getAttribute('href')).toBe('/account/confirm?request=w.keys.harbour');
+}, 30_000);
+
 test('a member sees keys and no service accounts; a viewer makes none', async () => {
   serve(lists('viewer'));
   open('/w/harbour/keys');

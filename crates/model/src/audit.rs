@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::id::{AccessTokenId, TenantId, UserId};
+use crate::id::{AccessTokenId, ServiceAccountId, TenantId, UserId};
 
 /// Who acted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub enum Actor {
     User(UserId),
     /// A workspace token of the management API.
     Token(AccessTokenId),
+    /// A service account of the workspace, at the token endpoint.
+    ServiceAccount(ServiceAccountId),
     /// No person is known yet: sign-up, a failed sign-in, a client at the token endpoint.
     Anonymous,
     /// The platform itself.

@@ -291,6 +291,7 @@ fn actor_word(actor: Actor) -> String {
     match actor {
         Actor::User(user) => user.to_string(),
         Actor::Token(token) => token.to_string(),
+        Actor::ServiceAccount(account) => account.to_string(),
         Actor::Anonymous => "anonymous".to_owned(),
         Actor::System => "system".to_owned(),
         Actor::Operator => "operator".to_owned(),

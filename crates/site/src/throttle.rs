@@ -95,14 +95,14 @@ const SESSION_LOOKS: Budget = Budget {
     per: Duration::minutes(1),
 };
 
-/// Token exchanges of one address (API-22). Runners of a CI system share addresses.
+/// Requests of one address for workspace tokens (API-22). Runners of a CI system share addresses.
 const EXCHANGES: Budget = Budget {
     burst: 60,
     per: Duration::minutes(1),
 };
 
-/// Tokens of the pipelines of one workspace (API-22).
-const PIPELINE_TOKENS: Budget = Budget {
+/// Tokens that the token endpoint gives for one workspace (API-22).
+const ISSUED_TOKENS: Budget = Budget {
     burst: 60,
     per: Duration::minutes(1),
 };
@@ -134,7 +134,7 @@ pub struct Throttle {
     session_looks: Counted,
     api_requests: Counted,
     exchanges: Counted,
-    pipeline_tokens: Counted,
+    issued_tokens: Counted,
 }
 
 /// The error for an empty budget, with the time to wait.
@@ -241,7 +241,7 @@ impl Throttle {
             challenges: count("auth:challenges", CHALLENGES),
             api_requests: count("auth:api_requests", API_REQUESTS),
             exchanges: count("auth:exchanges", EXCHANGES),
-            pipeline_tokens: count("auth:pipeline_tokens", PIPELINE_TOKENS),
+            issued_tokens: count("auth:issued_tokens", ISSUED_TOKENS),
         }
     }
 
@@ -366,18 +366,22 @@ impl Throttle {
         Ok(self.api_requests.left(&key, now))
     }
 
-    /// Takes a token exchange from the budget of its address.
-    pub async fn exchange(&self, ip: IpAddr, now: Timestamp) -> Result<(), TooEarly> {
+    /// Takes a request for a workspace token from the budget of its address.
+    pub async fn workspace_token_request(
+        &self,
+        ip: IpAddr,
+        now: Timestamp,
+    ) -> Result<(), TooEarly> {
         if self.is_exempt(ip) {
             return Ok(());
         }
         self.exchanges.take(&block(ip), now).await
     }
 
-    /// Takes a token of a pipeline from the budget of its workspace. The job has proved itself, so
-    /// that strangers do not use the budget up.
-    pub async fn pipeline_token(&self, tenant: TenantId, now: Timestamp) -> Result<(), TooEarly> {
-        self.pipeline_tokens.take(&tenant.to_string(), now).await
+    /// Takes a token from the budget of its workspace. The job or the service account has proved
+    /// itself, so that strangers do not use the budget up.
+    pub async fn issued_token(&self, tenant: TenantId, now: Timestamp) -> Result<(), TooEarly> {
+        self.issued_tokens.take(&tenant.to_string(), now).await
     }
 
     fn is_exempt(&self, ip: IpAddr) -> bool {

@@ -2,6 +2,7 @@
 
 pub mod access_tokens;
 pub mod account_links;
+pub mod api_access;
 pub mod browser_sessions;
 pub mod email_changes;
 pub mod endings;

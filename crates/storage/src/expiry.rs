@@ -49,8 +49,8 @@ pub enum Expired {
     ApiKeys,
     /// Tokens of the management API that ended 400 days ago.
     AccessTokens,
-    /// Tokens of trusted pipelines, at their end (API-21).
-    PipelineTokens,
+    /// Tokens of trusted pipelines and service accounts, at their end (API-21, API-25).
+    IssuedTokens,
     /// JWTs of trusted pipelines that were used: at their end their own date refuses them.
     PipelineJwts,
     /// Answers to requests with a key: 24 h.
@@ -108,7 +108,7 @@ impl Expired {
         Self::AssertionIds,
         Self::ApiKeys,
         Self::AccessTokens,
-        Self::PipelineTokens,
+        Self::IssuedTokens,
         Self::PipelineJwts,
         Self::IdempotentRequests,
         Self::IdempotentBytes,
@@ -237,10 +237,10 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             "coalesce(revoked_at, expires_at) < $1",
             days(400)
         ),
-        Expired::PipelineTokens => rows!(
+        Expired::IssuedTokens => rows!(
             "access_tokens",
             "id",
-            "pipeline_id is not null and coalesce(revoked_at, expires_at) < $1",
+            "(pipeline_id is not null or account_id is not null) and coalesce(revoked_at, expires_at) < $1",
             Duration::ZERO
         ),
         Expired::PipelineJwts => rows!(

@@ -37,8 +37,8 @@ use crate::{
     caller::Caller,
     input::{JsonBody, PathId},
     listing::Listing,
-    members::may_govern,
     service_accounts::account_name,
+    token_rights::{ScopeName, checked_scopes, may_give_role},
     workspace::{Workspace, require_recent},
     workspaces::RoleName,
 };
@@ -48,38 +48,6 @@ const MOST_DAYS: i64 = 365;
 
 /// Most valid tokens of a person, and of a workspace.
 const MOST_OF_ONE: usize = 50;
-
-/// A scope of a token.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ApiScope)]
-#[expect(
-    dead_code,
-    reason = "only its schema is used: the value is model::ApiScope"
-)]
-pub(crate) enum ScopeName {
-    #[serde(rename = "workspace:read")]
-    WorkspaceRead,
-    #[serde(rename = "workspace:write")]
-    WorkspaceWrite,
-    #[serde(rename = "webhooks:write")]
-    WebhooksWrite,
-    #[serde(rename = "registry:read")]
-    RegistryRead,
-    #[serde(rename = "registry:write")]
-    RegistryWrite,
-    #[serde(rename = "credentials:write")]
-    CredentialsWrite,
-    #[serde(rename = "access:read")]
-    AccessRead,
-    #[serde(rename = "access:write")]
-    AccessWrite,
-    #[serde(rename = "calls:read")]
-    CallsRead,
-    #[serde(rename = "tools:call")]
-    ToolsCall,
-    #[serde(rename = "audit:read")]
-    AuditRead,
-}
 
 /// A token of the management API.
 #[derive(Debug, Serialize, ToSchema)]
@@ -196,14 +164,7 @@ impl<'a> TokenMembers<'a> {
         days: i64,
     ) -> Result<Self, ConsoleError> {
         let name = account_name(name)?;
-        let scopes: Vec<_> = ApiScope::ALL
-            .into_iter()
-            .filter(|scope| scopes.contains(scope))
-            .collect();
-        if scopes.is_empty() {
-            let message = "Choose at least one scope.";
-            return Err(ConsoleError::invalid("scopes_invalid", message).field("scopes"));
-        }
+        let scopes = checked_scopes(scopes)?;
         if !(1..=MOST_DAYS).contains(&days) {
             let message = format!("A token lives 1 to {MOST_DAYS} days.");
             return Err(ConsoleError::invalid("days_invalid", message).field("days"));
@@ -409,11 +370,7 @@ pub(crate) async fn create_workspace_token(
     workspace.require(Action::Administer)?;
     let session = workspace.caller.browser()?;
     let wanted = TokenMembers::checked(&new.name, &new.scopes, new.days)?;
-    may_govern(&workspace, new.role)?;
-    if new.role == Role::Owner {
-        let message = "A token is admin at most: owners are people.";
-        return Err(ConsoleError::invalid("role_invalid", message).field("role"));
-    }
+    may_give_role(&workspace, new.role)?;
     let now = state.now();
     workspace.require_recent(now, ConsolePage::Keys)?;
     let mut tx = state.store.system(Reason::Workspaces).await?;

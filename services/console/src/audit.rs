@@ -116,8 +116,9 @@ impl From<audit::AuditEntry> for ExportedEvent {
 /// The actor of an entry.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AuditActor {
-    /// `user`, `access_token` of the workspace, which `detail.access_token` names, `anonymous`,
-    /// `system`, or `operator` of the installation, whom `detail.operator` names.
+    /// `user`, `access_token` of the workspace, which `detail.access_token` names,
+    /// `service_account`, which `detail.service_account` names, `anonymous`, `system`, or `operator`
+    /// of the installation, whom `detail.operator` names.
     kind: String,
     /// The person, for `user`.
     #[serde(skip_serializing_if = "Option::is_none")]

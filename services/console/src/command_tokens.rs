@@ -25,8 +25,9 @@ use time::{Duration, OffsetDateTime};
 use utoipa::ToSchema;
 
 use crate::{
-    access_tokens::{CreatedAccessToken, ScopeName, TokenMembers, found},
+    access_tokens::{CreatedAccessToken, TokenMembers, found},
     input::JsonBody,
+    token_rights::ScopeName,
     workspace::require_recent,
 };
 

@@ -2,13 +2,17 @@
 //! routes share (API-15).
 
 use http::Method;
+use portolan_model::api_scope::ApiScope;
 use utoipa::openapi::{
     Components, HeaderBuilder, ObjectBuilder, OpenApi, RefOr, Required,
     extensions::Extensions,
     path::{Operation, ParameterBuilder, ParameterIn, PathItem},
     response::Response,
     schema::Type,
-    security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
+    security::{
+        ClientCredentials, Flow, HttpAuthScheme, HttpBuilder, OAuth2, Scopes, SecurityRequirement,
+        SecurityScheme,
+    },
     server::Server,
     tag::TagBuilder,
 };
@@ -36,7 +40,7 @@ const TAGS: &[(&str, &str)] = &[
         "configuration",
         "The workspace as a file: export, plan and apply.",
     ),
-    ("keys", "API keys and service accounts for MCP."),
+    ("keys", "API keys and service accounts."),
     ("clients", "AI clients: which may connect."),
     ("calls", "Calls of tools: their log, and insights."),
     ("limits", "Limits of a workspace, and their use."),
@@ -78,11 +82,23 @@ pub(crate) fn complete(document: &mut OpenApi) {
         ))
         .build();
     components.add_security_scheme("token", SecurityScheme::Http(bearer));
+    components.add_security_scheme("service_account", SecurityScheme::OAuth2(service_account()));
     for (path, item) in &mut document.paths.paths {
         for (method, operation) in operations(item) {
             describe(&method, path, operation);
         }
     }
+}
+
+/// The flow by which a service account gets a token (API-24).
+fn service_account() -> OAuth2 {
+    let scopes = ApiScope::ALL.map(|scope| (scope.as_str(), scope.meaning()));
+    let flow = ClientCredentials::new("/oauth/token", Scopes::from_iter(scopes));
+    OAuth2::with_description(
+        [Flow::ClientCredentials(flow)],
+        "A service account with access to this API requests a token of its workspace. `resource` \
+         is the address of the workspace: `https://portolan.example/api/v1/workspaces/acme`.",
+    )
 }
 
 /// The operations of a path that the API has.
@@ -101,16 +117,20 @@ pub(crate) fn operations(item: &mut PathItem) -> Vec<(Method, &mut Operation)> {
 
 fn describe(method: &Method, path: &str, operation: &mut Operation) {
     let session = || SecurityRequirement::new("session", Vec::<String>::new());
-    let token = |scopes: Vec<&str>| SecurityRequirement::new("token", scopes);
+    let tokens = |scopes: &[&str]| {
+        ["token", "service_account"].map(|scheme| SecurityRequirement::new(scheme, scopes.to_vec()))
+    };
     let (security, scopes) = match access(method, path) {
-        TokenAccess::Any => (vec![token(Vec::new())], Vec::new()),
+        TokenAccess::Any => (Vec::from(tokens(&[])), Vec::new()),
         TokenAccess::BrowserOnly => (vec![session()], Vec::new()),
         TokenAccess::Scope(scope) => {
             let scopes = vec![scope.as_str()];
-            (vec![session(), token(scopes.clone())], scopes)
+            let mut security = vec![session()];
+            security.extend(tokens(&scopes));
+            (security, scopes)
         }
     };
-    let takes_tokens = security.len() > 1;
+    let takes_tokens = !scopes.is_empty();
     operation.security = Some(security);
     if !scopes.is_empty() {
         let extensions = operation.extensions.get_or_insert_with(Extensions::default);

@@ -66,6 +66,7 @@ pub mod single_sign_on;
 pub(crate) mod source_rows;
 pub mod source_view;
 pub mod sources;
+pub(crate) mod token_rights;
 pub mod token_scopes;
 pub mod tool_budget;
 pub mod tools;
@@ -161,6 +162,10 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(service_accounts::replace_public_keys))
         .routes(routes!(service_accounts::add_account_secret))
         .routes(routes!(service_accounts::revoke_account_secret))
+        .routes(routes!(
+            service_accounts::api_access::give_api_access,
+            service_accounts::api_access::take_api_access
+        ))
         .routes(routes!(
             client_admission::show_client_admission,
             client_admission::allow_client

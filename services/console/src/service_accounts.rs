@@ -1,6 +1,8 @@
 //! Service accounts of a workspace: programs that act in it without a person
 //! (AUTH-C17, AUTH-T12, AUTH-M9).
 
+pub(crate) mod api_access;
+
 use axum::{Json, extract::State};
 use http::StatusCode;
 use portolan_cluster::revocations::Revocation;
@@ -15,6 +17,7 @@ use portolan_site::{
 };
 use portolan_storage::{
     Reason, StorageError, SystemTx,
+    accounts::api_access as stored_access,
     oauth::{
         grants::REVOCATION_MEMORY,
         service_accounts::{self, NewServiceAccount},
@@ -26,6 +29,7 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
+use self::api_access::ApiAccess;
 use crate::{
     client_credentials::{
         ClientSecret, CredentialChange, CredentialOwner, Credentials, NewCredential, NewOwner,
@@ -89,6 +93,10 @@ pub struct ServiceAccount {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object, nullable = false)]
     jwks: Option<Value>,
+    /// Its access to the management API; absent if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    api_access: Option<ApiAccess>,
 }
 
 async fn views(
@@ -98,9 +106,14 @@ async fn views(
     let accounts = service_accounts::list(tx, workspace.id).await?;
     let clients = accounts.iter().map(|account| account.client);
     let credentials = Credentials::read(tx, clients).await?;
+    let mut accesses = stored_access::list(tx, workspace.id).await?;
     let view = |account: service_accounts::ServiceAccount| {
         let credential = credentials.of(account.client, &account.metadata);
+        let access = accesses
+            .extract_if(.., |one| one.account == account.id)
+            .next();
         ServiceAccount {
+            api_access: access.map(ApiAccess::from),
             secrets: credential.secrets,
             jwks_uri: credential.jwks_uri,
             jwks: credential.jwks,
@@ -130,7 +143,11 @@ async fn found(
         .await?
         .into_iter()
         .find(|account| account.id == id)
-        .ok_or_else(|| ConsoleError::not_found("this service account"))
+        .ok_or_else(unknown)
+}
+
+fn unknown() -> ConsoleError {
+    ConsoleError::not_found("this service account")
 }
 
 impl CredentialOwner for ServiceAccountKind {
@@ -188,7 +205,7 @@ async fn view(
         .await?
         .into_iter()
         .find(|account| account.id == id)
-        .ok_or_else(|| ConsoleError::not_found("this service account"))
+        .ok_or_else(unknown)
 }
 
 /// The service accounts of a workspace, by name. For admins and owners.

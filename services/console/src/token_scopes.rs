@@ -64,6 +64,8 @@ const NOUNS: &[(&str, Option<ApiScope>, Option<ApiScope>)] = &[
     ("/apps", Some(AccessRead), Some(AccessWrite)),
     ("/api-keys", Some(AccessRead), Some(AccessWrite)),
     ("/service-accounts", Some(AccessRead), Some(AccessWrite)),
+    // People alone give and take access to this API (API-6).
+    ("/service-accounts/{id}/api-access", None, None),
     ("/clients", Some(AccessRead), Some(AccessWrite)),
     ("/client-rule", None, Some(AccessWrite)),
     ("/registered-clients", Some(AccessRead), Some(AccessWrite)),
@@ -141,6 +143,10 @@ mod tests {
             (Method::DELETE, WORKSPACE),
             (Method::POST, "/api/v1/workspaces/{ws}/restore"),
             (Method::GET, "/api/v1/workspaces/{ws}/access-tokens"),
+            (
+                Method::PUT,
+                "/api/v1/workspaces/{ws}/service-accounts/{id}/api-access",
+            ),
             (Method::GET, "/api/v1/workspaces/{ws}/unheard-of"),
             (Method::GET, "/api/v1/workspaces/{ws}/serversx"),
             (Method::PATCH, "/api/v1/workspaces/{ws}/members/{id}"),

@@ -25,11 +25,10 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use crate::{
-    access_tokens::ScopeName,
     input::{JsonBody, PathId},
     listing::Listing,
-    members::may_govern,
     service_accounts::account_name,
+    token_rights::{ScopeName, checked_scopes, may_give_role},
     workspace::Workspace,
     workspaces::RoleName,
 };
@@ -194,19 +193,8 @@ impl PipelineTrust {
                            such as `repo:acme/`, or by a claim, such as `repository_id`.";
             return Err(ConsoleError::invalid("subject_too_wide", message).field("subject"));
         }
-        may_govern(workspace, self.role)?;
-        if self.role == Role::Owner {
-            let message = "A token is admin at most: owners are people.";
-            return Err(ConsoleError::invalid("role_invalid", message).field("role"));
-        }
-        let scopes: Vec<_> = ApiScope::ALL
-            .into_iter()
-            .filter(|scope| self.scopes.contains(scope))
-            .collect();
-        if scopes.is_empty() {
-            let message = "Choose at least one scope.";
-            return Err(ConsoleError::invalid("scopes_invalid", message).field("scopes"));
-        }
+        may_give_role(workspace, self.role)?;
+        let scopes = checked_scopes(&self.scopes)?;
         if !(1..=MOST_MINUTES).contains(&self.minutes) {
             let message = format!("A token of a pipeline lives 1 to {MOST_MINUTES} minutes.");
             return Err(ConsoleError::invalid("minutes_invalid", message).field("minutes"));

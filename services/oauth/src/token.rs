@@ -1,5 +1,6 @@
 //! `POST /oauth/token` (RFC 6749 §3.2; AUTH-1.3).
 
+pub(crate) mod api_access;
 pub(crate) mod code;
 pub(crate) mod exchange;
 pub(crate) mod form;
@@ -7,6 +8,7 @@ pub(crate) mod issue;
 pub(crate) mod refresh;
 pub(crate) mod service;
 pub(crate) mod trail;
+pub(crate) mod workspace_token;
 
 use axum::{
     body::Bytes,
@@ -91,11 +93,15 @@ async fn grant(
                 refresh::refresh(state, context, tx, &client, &form, &presented, trail).await?,
             ))
         }
+        // Boxed, as the exchange is, because they are rare and larger than the rest of the future.
+        Some("client_credentials") if workspace_token::is_wanted(state, &form) => Ok((
+            "client_credentials",
+            Box::pin(api_access::grant(state, context, headers, &form)).await?,
+        )),
         Some("client_credentials") => Ok((
             "client_credentials",
             service::grant(state, context, headers, &form).await?,
         )),
-        // Boxed, because it is rare and larger than the rest of the future.
         Some(exchange::GRANT_TYPE) => Ok((
             "token_exchange",
             Box::pin(exchange::exchange(state, context, &form)).await?,

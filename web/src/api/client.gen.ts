@@ -1523,6 +1523,31 @@ export interface paths {
         patch: operations["change_service_account"];
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/service-accounts/{id}/api-access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Gives a service account access to the management API, or changes it: the token endpoint gives
+         *     the account a token of the workspace for 15 minutes. Tokens that it has for this API are refused
+         *     from their next request on.
+         */
+        put: operations["give_api_access"];
+        post?: never;
+        /**
+         * Takes the access to the management API away from a service account. Tokens that it has for this
+         *     API are refused from their next request on; those for MCP stay.
+         */
+        delete: operations["take_api_access"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/service-accounts/{id}/public-keys": {
         parameters: {
             query?: never;
@@ -2657,6 +2682,23 @@ export interface components {
             /** @description Its `client_id`: the address of its metadata document, or the id from its registration. */
             client_id: string;
         };
+        /** @description The tokens of the management API that a service account gets. */
+        ApiAccess: {
+            /**
+             * Format: date-time
+             * @description Time of the last change.
+             */
+            changed_at: string;
+            /**
+             * Format: date-time
+             * @description Time of the last token since then.
+             */
+            last_used_at?: string;
+            /** @description The role of a token. */
+            role: components["schemas"]["Role"];
+            /** @description The permissions of a token. */
+            scopes: components["schemas"]["ApiScope"][];
+        };
         /** @description An API key. */
         ApiKey: {
             /** Format: date-time */
@@ -2750,8 +2792,9 @@ export interface components {
         /** @description The actor of an entry. */
         AuditActor: {
             /**
-             * @description `user`, `access_token` of the workspace, which `detail.access_token` names, `anonymous`,
-             *     `system`, or `operator` of the installation, whom `detail.operator` names.
+             * @description `user`, `access_token` of the workspace, which `detail.access_token` names,
+             *     `service_account`, which `detail.service_account` names, `anonymous`, `system`, or `operator`
+             *     of the installation, whom `detail.operator` names.
              */
             kind: string;
             /** @description The person, for `user`. */
@@ -4380,6 +4423,8 @@ export interface components {
         Listing_ServiceAccount: {
             /** @description In the order of the list. */
             items: {
+                /** @description Its access to the management API; absent if it has none. */
+                api_access?: components["schemas"]["ApiAccess"];
                 /** @description How it proves itself. */
                 auth: components["schemas"]["AccountAuth"];
                 /** Format: date-time */
@@ -4686,6 +4731,13 @@ export interface components {
             name: string;
             /** @description The one server that it may use; absent for the whole workspace. */
             server_id?: string | null;
+        };
+        /** @description Access to the management API to give. */
+        NewApiAccess: {
+            /** @description The role of a token: `admin` at most, and no stronger one than the person's own. */
+            role: components["schemas"]["Role"];
+            /** @description The permissions of a token: at least one. */
+            scopes: components["schemas"]["ApiScope"][];
         };
         /** @description A new API key. */
         NewApiKeyBody: {
@@ -5793,6 +5845,8 @@ export interface components {
         };
         /** @description A service account. */
         ServiceAccount: {
+            /** @description Its access to the management API; absent if it has none. */
+            api_access?: components["schemas"]["ApiAccess"];
             /** @description How it proves itself. */
             auth: components["schemas"]["AccountAuth"];
             /** Format: date-time */
@@ -10694,6 +10748,76 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ServiceAccount"];
                 };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    give_api_access: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Account */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewApiAccess"];
+            };
+        };
+        responses: {
+            /** @description Given. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceAccount"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    take_api_access: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Account */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Taken away. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {

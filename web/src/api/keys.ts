@@ -6,6 +6,7 @@ export type ApiKey = Schemas['ApiKey'];
 export type ServiceAccount = Schemas['ServiceAccount'];
 export type NewApiKey = Schemas['NewApiKeyBody'];
 export type NewAccount = Schemas['NewAccountBody'];
+export type NewApiAccess = Schemas['NewApiAccess'];
 
 export const apiKeysQuery = (ws: string) =>
   queryOptions({
@@ -58,6 +59,26 @@ export const useRevokeSecret = (ws: string) =>
     answer(
       api.DELETE('/api/v1/workspaces/{ws}/service-accounts/{id}/secrets/{secret}', {
         params: { path: { ws, id, secret } },
+      }),
+    ),
+  );
+
+/** Gives an account access to the management API, or changes it. */
+export const useGiveApiAccess = (ws: string) =>
+  useChange(ws, 'service-accounts', ({ id, ...body }: NewApiAccess & { id: string }) =>
+    answer(
+      api.PUT('/api/v1/workspaces/{ws}/service-accounts/{id}/api-access', {
+        params: { path: { ws, id } },
+        body,
+      }),
+    ),
+  );
+
+export const useTakeApiAccess = (ws: string) =>
+  useChange(ws, 'service-accounts', (id: string) =>
+    answer(
+      api.DELETE('/api/v1/workspaces/{ws}/service-accounts/{id}/api-access', {
+        params: { path: { ws, id } },
       }),
     ),
   );

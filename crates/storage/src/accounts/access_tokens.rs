@@ -3,7 +3,7 @@
 use portolan_model::{
     Digest, Timestamp,
     api_scope::ApiScope,
-    id::{AccessTokenId, SessionId, TenantId, UserId},
+    id::{AccessTokenId, PipelineId, ServiceAccountId, SessionId, TenantId, UserId},
     member::Role,
 };
 use time::Duration;
@@ -141,6 +141,65 @@ pub async fn create(
     Ok(())
 }
 
+/// What entitles to a token of the token endpoint. The token ends with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Issuer {
+    /// A trusted pipeline (API-21).
+    Pipeline(PipelineId),
+    /// The access of a service account, with the account's epoch at its proof (API-25).
+    Account(ServiceAccountId, i32),
+}
+
+/// A token of the token endpoint, for a job or for a service account.
+#[derive(Debug)]
+pub struct IssuedToken<'a> {
+    /// Its id.
+    pub id: AccessTokenId,
+    /// Digest by which the token is found.
+    pub digest: &'a Digest,
+    /// Its beginning.
+    pub hint: &'a str,
+    /// Its permissions.
+    pub scopes: &'a [ApiScope],
+    /// Its end.
+    pub expires_at: Timestamp,
+}
+
+/// Writes a token of the token endpoint, in the transaction that locked the row of its issuer.
+pub(crate) async fn issue(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    (issuer, name, role): (Issuer, &str, Role),
+    token: &IssuedToken<'_>,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let (pipeline, account, epoch) = match issuer {
+        Issuer::Pipeline(pipeline) => (Some(pipeline.uuid()), None, None),
+        Issuer::Account(account, epoch) => (None, Some(account.uuid()), Some(epoch)),
+    };
+    let scopes: Vec<String> = token.scopes.iter().map(ToString::to_string).collect();
+    sqlx::query!(
+        "insert into access_tokens (id, tenant_id, role, name, digest, hint, scopes, created_at, expires_at, pipeline_id, account_id,
+           account_epoch)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+        token.id.uuid(),
+        tenant.uuid(),
+        role.as_str(),
+        name,
+        token.digest.as_bytes().as_slice(),
+        token.hint,
+        &scopes,
+        now,
+        token.expires_at,
+        pipeline,
+        account,
+        epoch,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
 /// The code by which a command gets a token.
 #[derive(Debug)]
 pub struct TokenCode<'a> {
@@ -228,8 +287,8 @@ impl Owner {
     }
 }
 
-/// Lists the valid tokens of an owner, newest first. Tokens of trusted pipelines are not among them
-/// (API-21).
+/// Lists the valid tokens of an owner, newest first. Tokens of the token endpoint are not among them
+/// (API-21, API-25).
 pub async fn list(
     tx: &mut SystemTx,
     owner: Owner,
@@ -242,7 +301,7 @@ pub async fn list(
            from access_tokens t left join users c on c.id = t.created_by
            left join tenant_slugs s on s.tenant_id = t.tenant_id and s.state = 'primary'
            where (t.user_id = $1 or ($1::uuid is null and t.user_id is null and t.tenant_id = $2))
-             and t.revoked_at is null and t.expires_at > $3 and t.pipeline_id is null
+             and t.revoked_at is null and t.expires_at > $3 and t.pipeline_id is null and t.account_id is null
            order by t.created_at desc, t.id desc limit 200"#,
         user,
         tenant,
@@ -269,7 +328,7 @@ pub async fn list(
 }
 
 /// Words that this release does not know permit nothing.
-fn read_scopes(words: &[String]) -> Vec<ApiScope> {
+pub(crate) fn read_scopes(words: &[String]) -> Vec<ApiScope> {
     words.iter().filter_map(|word| word.parse().ok()).collect()
 }
 
@@ -365,8 +424,10 @@ pub struct OpenedToken {
     pub expires_at: Timestamp,
 }
 
-/// Looks up a presented token and records its use. `None` if it is unknown, revoked or expired, or
-/// if its person may not sign in any more. The caller cannot tell these cases apart.
+/// Looks up a presented token and records its use. `None` if it is unknown, revoked or expired, if
+/// its person may not sign in any more, or if its service account is blocked or has another epoch:
+/// a secret was revoked, or the account was switched off (API-25). The caller cannot tell these cases
+/// apart.
 pub async fn open(
     tx: &mut SystemTx,
     digest: &Digest,
@@ -378,7 +439,10 @@ pub async fn open(
            from access_tokens t
            left join users u on u.id = t.user_id and u.status = 'active'
            left join user_emails e on e.user_id = u.id and e.is_primary
-           where t.digest = $1 and t.revoked_at is null and t.expires_at > $2 and (t.user_id is null or u.id is not null)"#,
+           where t.digest = $1 and t.revoked_at is null and t.expires_at > $2 and (t.user_id is null or u.id is not null)
+             and (t.account_id is null or exists (
+               select 1 from service_accounts a join oauth_clients c on c.id = a.client_ref and c.status = 'active'
+               where a.tenant_id = t.tenant_id and a.id = t.account_id and a.epoch = t.account_epoch and a.disabled_at is null))"#,
         digest.as_bytes().as_slice(),
         now,
     )

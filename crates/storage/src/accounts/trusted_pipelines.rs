@@ -6,14 +6,20 @@ use std::collections::BTreeMap;
 use portolan_model::{
     Digest, Timestamp,
     api_scope::ApiScope,
-    id::{AccessTokenId, PipelineId, TenantId},
+    id::{PipelineId, TenantId},
     member::Role,
     pipeline::{RefusalReason, SubjectPattern},
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::{StorageError, SystemTx, TenantTx, accounts::members::read_role};
+use crate::{
+    StorageError, SystemTx, TenantTx,
+    accounts::{
+        access_tokens::{self, IssuedToken, Issuer, read_scopes},
+        members::read_role,
+    },
+};
 
 /// The conditions of a trust, and the rights of its tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,12 +90,7 @@ impl TryFrom<Row> for TrustedPipeline {
                     .map_err(|_| inconsistent("subject"))?,
                 claims: serde_json::from_value(row.claims).map_err(|_| inconsistent("claims"))?,
                 role: read_role(&row.role)?,
-                // Words that this release does not know permit nothing.
-                scopes: row
-                    .scopes
-                    .iter()
-                    .filter_map(|word| word.parse().ok())
-                    .collect(),
+                scopes: read_scopes(&row.scopes),
                 minutes: row.minutes,
             },
             created_at: row.created_at,
@@ -287,48 +288,28 @@ pub async fn use_up(
     Ok(done.rows_affected() == 1)
 }
 
-/// A token of a job.
-#[derive(Debug)]
-pub struct JobToken<'a> {
-    /// Its id.
-    pub id: AccessTokenId,
-    /// Digest by which the token is found.
-    pub digest: &'a Digest,
-    /// Its beginning.
-    pub hint: &'a str,
-    /// Its permissions.
-    pub scopes: &'a [ApiScope],
-    /// Its end.
-    pub expires_at: Timestamp,
-}
-
 /// Writes a token of a trust, with the trust's name and role. False if the trust was changed or
 /// removed since it was read: its row is locked, so that a change waits and ends the token.
 pub async fn issue(
     tx: &mut SystemTx,
     tenant: TenantId,
     pipeline: &TrustedPipeline,
-    token: &JobToken<'_>,
+    token: &IssuedToken<'_>,
     now: Timestamp,
 ) -> Result<bool, StorageError> {
-    let scopes: Vec<String> = token.scopes.iter().map(ToString::to_string).collect();
     let done = sqlx::query!(
-        "with trust as (
-           update trusted_pipelines set last_used_at = $4 where tenant_id = $1 and id = $2 and changed_at = $3
-           returning tenant_id, id, name, role)
-         insert into access_tokens (id, tenant_id, role, name, digest, hint, scopes, created_at, expires_at, pipeline_id)
-         select $5, tenant_id, role, name, $6, $7, $8, $4, $9, id from trust",
+        "update trusted_pipelines set last_used_at = $4 where tenant_id = $1 and id = $2 and changed_at = $3",
         tenant.uuid(),
         pipeline.id.uuid(),
         pipeline.changed_at,
         now,
-        token.id.uuid(),
-        token.digest.as_bytes().as_slice(),
-        token.hint,
-        &scopes,
-        token.expires_at,
     )
     .execute(tx.connection())
     .await?;
-    Ok(done.rows_affected() == 1)
+    if done.rows_affected() != 1 {
+        return Ok(false);
+    }
+    let (issuer, trust) = (Issuer::Pipeline(pipeline.id), &pipeline.trust);
+    access_tokens::issue(tx, tenant, (issuer, &trust.name, trust.role), token, now).await?;
+    Ok(true)
 }

@@ -55,6 +55,7 @@ pub async fn record(
     let (kind, actor) = match event.actor {
         Actor::User(user) => ("user", Some(user.uuid())),
         Actor::Token(token) => ("access_token", Some(token.uuid())),
+        Actor::ServiceAccount(account) => ("service_account", Some(account.uuid())),
         Actor::Anonymous => ("anonymous", None),
         Actor::System => ("system", None),
         Actor::Operator => ("operator", None),

@@ -172,6 +172,7 @@ insert into client_decisions (tenant_id, client_ref, decision, decided_at) value
 insert into client_requests (tenant_id, client_ref, user_id, asked_at) values ('{t}', '{x}', '{u}', now());
 insert into connect_events (at, tenant_id, step, outcome) values (now(), '{t}', 'consent', 'ok');
 insert into service_accounts (tenant_id, id, client_ref, created_at) values ('{t}', '{x}', '{x}', now());
+insert into api_access (tenant_id, account_id, role, scopes, changed_at) values ('{t}', '{x}', 'viewer', '{registry:read}', now());
 insert into api_keys (tenant_id, id, service_account_id, name, digest, hint, created_at, expires_at)
   values ('{t}', '{x}', '{x}', 'key', sha256('{x}'::bytea), 'abcd', now(), now());
 insert into access_tokens (id, tenant_id, role, name, digest, hint, scopes, created_at, expires_at)

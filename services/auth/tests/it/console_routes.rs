@@ -217,6 +217,9 @@ fn body(row: &Row) -> Option<Value> {
         }
         (_, "/service-accounts") => json!({"name": "Nightly", "auth": "client_secret"}),
         (_, "/service-accounts/{id}") => json!({"enabled": true}),
+        (_, "/service-accounts/{id}/api-access") => {
+            json!({"role": "viewer", "scopes": ["registry:read"]})
+        }
         (_, "/single-sign-on/domains") => json!({"domain": "acme.example"}),
         (_, "/single-sign-on/enforcement") => json!({"enforced": false}),
         (_, "/single-sign-on/provider") => {

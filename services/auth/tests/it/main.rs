@@ -8,6 +8,7 @@ mod access_tokens;
 mod account_pages;
 mod alert_rules;
 mod alerts;
+mod api_access;
 mod api_sign_in;
 mod breached;
 mod calls;

@@ -166,7 +166,7 @@ async fn a_job_of_github_gets_a_token_that_plans() {
     );
     service.wait(Duration::minutes(1));
     let mut tx = service.store.system(Reason::Janitor).await.unwrap();
-    for what in [Expired::PipelineTokens, Expired::PipelineJwts] {
+    for what in [Expired::IssuedTokens, Expired::PipelineJwts] {
         let gone = expiry::purge(&mut tx, what, service.clock.now()).await;
         assert_eq!(gone.unwrap(), 1, "{what:?}");
     }

@@ -190,6 +190,36 @@ async fn t12_a_resource_of_another_workspace_or_wider_than_the_account_is_refuse
     );
 }
 
+/// Rule: AUTH-T12, API-24, API-25.
+#[tokio::test]
+async fn access_to_the_api_leaves_tokens_for_mcp_alone() {
+    let mut scene = Scene::new().await;
+    let (id, secret) = scene.ann.service_account(json!({})).await;
+    let acme = format!("{ISSUER}/api/v1/workspaces/acme");
+    let api = [("resource", acme.as_str())];
+    let mcp = by_secret(&scene.node, &id, &secret, &[]).await.json();
+    assert_eq!(
+        refused(&by_secret(&scene.node, &id, &secret, &api).await),
+        (400, "invalid_target".to_owned()),
+        "no access yet"
+    );
+    let path = format!("/acme/service-accounts/{id}/api-access");
+    let rights = json!({"role": "viewer", "scopes": ["registry:read"]});
+    let given = scene.ann.api(Method::PUT, &path, Some(rights)).await;
+    assert_eq!(given.status, StatusCode::OK, "{}", given.text);
+    let tokens = by_secret(&scene.node, &id, &secret, &api).await.json();
+    let token = tokens["access_token"].as_str().unwrap();
+    assert!(token.starts_with("ptlw_"), "{token}");
+    assert_eq!(tokens["scope"], "registry:read");
+    let again = by_secret(&scene.node, &id, &secret, &[]).await.json();
+    assert_eq!(claims(&again)["aud"], "https://mcp.example.com/t/acme/mcp");
+    let taken = scene.ann.api(Method::DELETE, &path, None).await;
+    assert_eq!(taken.status, StatusCode::NO_CONTENT, "{}", taken.text);
+    for tokens in [&mcp, &again] {
+        assert!(!is_revoked(&scene.node, tokens));
+    }
+}
+
 #[tokio::test]
 async fn case_62_only_a_service_account_may_have_client_credentials() {
     let scene = Scene::new().await;

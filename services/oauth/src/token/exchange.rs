@@ -10,27 +10,28 @@
 //! Each refusal before the rate of the workspace has one text. The admins of the workspace see the
 //! reason (API-20).
 
-use portolan_keys::{JobClaims, Secret, SecretToken, SubjectToken, SubjectTokenError, TokenForm};
+use portolan_keys::{JobClaims, SubjectToken, SubjectTokenError};
 use portolan_model::{
-    api_scope::ApiScope,
     audit::{Actor, Event, Outcome},
-    id::{AccessTokenId, PipelineId, TenantId},
+    id::{PipelineId, TenantId},
     pipeline::RefusalReason,
-    slug::Slug,
 };
-use portolan_site::{request_context::RequestContext, state::AuthState, throttle::TooEarly};
+use portolan_site::{request_context::RequestContext, state::AuthState};
 use portolan_storage::{
     Reason, StorageError,
-    accounts::trusted_pipelines::{self, JobToken, TrustedPipeline},
+    accounts::trusted_pipelines::{self, TrustedPipeline},
     platform::audit,
 };
 use serde_json::{Map, Value, json};
 use time::Duration;
 
 use crate::{
-    error::{ErrorCode, OAuthError},
+    error::OAuthError,
     parameters::Parameters,
-    token::form::Tokens,
+    token::{
+        form::Tokens,
+        workspace_token::{self, NewToken, WantedToken},
+    },
 };
 
 /// The grant type.
@@ -74,10 +75,8 @@ const LONGEST: usize = 255;
 
 /// A request, read.
 struct ExchangeRequest<'a> {
-    workspace: Slug,
     jwt: &'a str,
-    /// `None` for all scopes of the trust.
-    scopes: Option<Vec<ApiScope>>,
+    wanted: WantedToken,
 }
 
 /// Why a trust did not admit a job.
@@ -95,26 +94,16 @@ pub(crate) async fn exchange(
     form: &Parameters,
 ) -> Result<Tokens, OAuthError> {
     let asked = read(state, form)?;
-    state
-        .throttle
-        .exchange(context.ip, state.now())
-        .await
-        .map_err(too_many)?;
+    workspace_token::take_request(state, context).await?;
     let token = SubjectToken::read(asked.jwt).map_err(|_| NOT_ADMITTED)?;
     let mut tx = state.store.system(Reason::OAuth).await?;
-    let slug = asked.workspace.as_str();
+    let slug = asked.wanted.workspace.as_str();
     let found = trusted_pipelines::of_issuer(&mut tx, slug, token.issuer()).await?;
     drop(tx);
     let (tenant, trusts) = found.ok_or(NOT_ADMITTED)?;
     match judge(state, &token, &trusts).await {
-        Ok((job, trust)) => issue(state, context, &asked, (tenant, trust), &job).await,
+        Ok((job, trust)) => issue(state, context, &asked.wanted, (tenant, trust), &job).await,
         Err(refusals) => Err(refuse(state, tenant, refusals).await?),
-    }
-}
-
-fn too_many(early: TooEarly) -> OAuthError {
-    OAuthError::TooMany {
-        retry_after: early.seconds(),
     }
 }
 
@@ -138,41 +127,9 @@ fn read<'a>(state: &AuthState, form: &'a Parameters) -> Result<ExchangeRequest<'
         ));
     }
     Ok(ExchangeRequest {
-        workspace: workspace(state, form)?,
         jwt,
-        scopes: form.first("scope").map(scopes).transpose()?,
+        wanted: WantedToken::read(state, form)?,
     })
-}
-
-/// The workspace that `resource` names, which is its address in the management API.
-fn workspace(state: &AuthState, form: &Parameters) -> Result<Slug, OAuthError> {
-    let refused = OAuthError::refused(
-        ErrorCode::InvalidTarget,
-        "resource must be the address of one workspace: /api/v1/workspaces/ and its slug at this issuer",
-    );
-    let mut all = form.all("resource");
-    let (Some(text), None, None) = (all.next(), all.next(), form.first("audience")) else {
-        return Err(refused);
-    };
-    text.strip_prefix(state.site.issuer())
-        .and_then(|path| path.strip_prefix("/api/v1/workspaces/"))
-        .map(|slug| slug.strip_suffix('/').unwrap_or(slug))
-        .and_then(|slug| slug.parse().ok())
-        .ok_or(refused)
-}
-
-fn scopes(text: &str) -> Result<Vec<ApiScope>, OAuthError> {
-    text.split(' ')
-        .filter(|word| !word.is_empty())
-        .map(|word| {
-            word.parse().map_err(|_| {
-                OAuthError::refused(
-                    ErrorCode::InvalidScope,
-                    "scope names no scope of the management API",
-                )
-            })
-        })
-        .collect()
 }
 
 /// The claims of a valid token, and the trust that admits them. Of several, the one with the
@@ -286,24 +243,15 @@ async fn refuse(
 async fn issue(
     state: &AuthState,
     context: &RequestContext,
-    asked: &ExchangeRequest<'_>,
+    wanted: &WantedToken,
     (tenant, pipeline): (TenantId, &TrustedPipeline),
     job: &JobClaims,
 ) -> Result<Tokens, OAuthError> {
     let trust = &pipeline.trust;
-    let scopes = granted(asked.scopes.as_deref(), &trust.scopes)?;
-    let now = state.now();
-    let budget = state.throttle.pipeline_token(tenant, now).await;
-    budget.map_err(too_many)?;
-    let secret = SecretToken::generate(TokenForm::WorkspaceToken)?;
+    let scopes = wanted.scopes_of(&trust.scopes)?;
     let life = Duration::minutes(trust.minutes.into());
-    let token = JobToken {
-        id: AccessTokenId::generate(),
-        digest: &secret.digest(),
-        hint: secret.hint(),
-        scopes: &scopes,
-        expires_at: now + life,
-    };
+    let token = NewToken::generate(state, tenant, scopes, life).await?;
+    let now = state.now();
     let mut tx = state.store.system(Reason::OAuth).await?;
     if !trusted_pipelines::use_up(&mut tx, tenant, &job.digest, job.expires_at).await? {
         drop(tx);
@@ -314,45 +262,17 @@ async fn issue(
         };
         return Err(refuse(state, tenant, vec![refusal]).await?);
     }
-    if !trusted_pipelines::issue(&mut tx, tenant, pipeline, &token, now).await? {
+    if !trusted_pipelines::issue(&mut tx, tenant, pipeline, &token.stored(), now).await? {
         // The trust was changed or removed a moment ago.
         return Err(NOT_ADMITTED);
     }
     let event = entry(tenant, pipeline, &token, job);
     audit::record(&mut tx, &event, &context.origin(), now).await?;
     tx.commit().await?;
-    let words: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
-    Ok(Tokens {
-        access: Secret::new(secret.expose().to_owned()),
-        issued_token_type: Some(ACCESS_TOKEN),
-        expires_in: life.whole_seconds(),
-        scope: words.join(" "),
-        refresh: None,
-    })
+    Ok(token.answer(Some(ACCESS_TOKEN)))
 }
 
-/// The scopes of a token: those of the trust, or the asked ones if the trust includes each.
-fn granted(asked: Option<&[ApiScope]>, given: &[ApiScope]) -> Result<Vec<ApiScope>, OAuthError> {
-    let Some(asked) = asked else {
-        return Ok(given.to_vec());
-    };
-    let is_given = |wanted: &ApiScope| given.iter().any(|scope| scope.includes(*wanted));
-    if asked.is_empty() || !asked.iter().all(is_given) {
-        return Err(OAuthError::refused(
-            ErrorCode::InvalidScope,
-            "the trusted pipeline does not give this scope",
-        ));
-    }
-    let all = ApiScope::ALL.into_iter();
-    Ok(all.filter(|scope| asked.contains(scope)).collect())
-}
-
-fn entry(
-    tenant: TenantId,
-    pipeline: &TrustedPipeline,
-    token: &JobToken<'_>,
-    job: &JobClaims,
-) -> Event {
+fn entry(tenant: TenantId, pipeline: &TrustedPipeline, token: &NewToken, job: &JobClaims) -> Event {
     let trust = &pipeline.trust;
     let claims: Map<String, Value> = NAMED
         .into_iter()

@@ -1,4 +1,4 @@
-//! The client credentials grant: a service account gets a token for itself
+//! The client credentials grant for MCP: a service account gets a token for itself
 //! (AUTH-T12, MCP-AX-1…MCP-AX-5; the extension `io.modelcontextprotocol/oauth-client-credentials`).
 //!
 //! Programs request tokens far more often than people sign in, so a proof by secret is cached for
@@ -24,7 +24,8 @@ use portolan_site::{oauth_parts::Proved, request_context::RequestContext, state:
 use portolan_storage::{
     Reason,
     oauth::{
-        clients as stored, grants,
+        clients::{self as stored, Client},
+        grants,
         service_accounts::{self, ServiceAccountStatus},
     },
 };
@@ -59,8 +60,29 @@ async fn account(
     {
         return Ok(proved);
     }
+    let (client, standing) = prove(state, context, headers, form, &claim.client_id).await?;
+    let proved = Arc::new(Proved {
+        client_id: client.client_id,
+        standing,
+        read_at: now,
+    });
+    if let Some(digest) = claim.secret {
+        state.oauth.services.0.insert(digest, Arc::clone(&proved));
+    }
+    Ok(proved)
+}
+
+/// Authenticates the account of a request, and returns its client with the status of before the
+/// proof.
+pub(crate) async fn prove(
+    state: &AuthState,
+    context: &RequestContext,
+    headers: &HeaderMap,
+    form: &Parameters,
+    client_id: &str,
+) -> Result<(Client, ServiceAccountStatus), OAuthError> {
     // Read before the proof, and in a transaction of its own: see the module's description.
-    let standing = standing(state, &claim.client_id).await?;
+    let standing = standing(state, client_id).await?;
     let client = clients::authenticate(state, context, headers, form).await?;
     if client.kind != ClientKind::Service || !client.has_grant_type("client_credentials") {
         return Err(OAuthError::refused(
@@ -72,17 +94,9 @@ async fn account(
         .filter(|standing| standing.is_active)
         .ok_or_else(|| clients::refused(headers, "this service account is switched off"))?;
     let mut tx = state.store.system(Reason::OAuth).await?;
-    service_accounts::note_used(&mut tx, standing.id, now).await?;
+    service_accounts::note_used(&mut tx, standing.id, state.now()).await?;
     tx.commit().await?;
-    let proved = Arc::new(Proved {
-        client_id: client.client_id,
-        standing,
-        read_at: now,
-    });
-    if let Some(digest) = claim.secret {
-        state.oauth.services.0.insert(digest, Arc::clone(&proved));
-    }
-    Ok(proved)
+    Ok((client, standing))
 }
 
 /// The status of the account with this client id; `None` for every other client.

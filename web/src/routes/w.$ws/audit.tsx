@@ -39,6 +39,7 @@ function actorName(actor: AuditEntry['actor'], members: Member[]): string {
   if (actor.kind === 'operator') return 'Operator of Portolan';
   if (actor.kind === 'anonymous') return 'Not signed in';
   if (actor.kind === 'access_token') return 'Access token';
+  if (actor.kind === 'service_account') return 'Service account';
   const member = members.find((one) => one.user_id === actor.user_id);
   return member ? member.display_name || member.email : (actor.user_id ?? actor.kind);
 }

@@ -1,4 +1,4 @@
-import { SegmentedControl, Textarea, TextInput } from '@mantine/core';
+import { Button, SegmentedControl, Textarea, TextInput } from '@mantine/core';
 import { IconRobot } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -28,6 +28,7 @@ import { toastDone } from '../../../components/toast';
 import { publicKeysFault, publicKeysField, readPublicKeys } from '../../../public-keys';
 import { formatDate } from '../../../time';
 import { AccessSelect, reach, whole } from './-access';
+import { ApiAccessDialog, ApiAccessRemoval, ApiAccessState } from './-api-access';
 
 /** The service accounts of the workspace, each with its secrets. */
 export function ServiceAccounts({ ws, show }: { ws: string; show: (shown: Shown) => void }) {
@@ -37,6 +38,10 @@ export function ServiceAccounts({ ws, show }: { ws: string; show: (shown: Shown)
   const addSecret = useAddSecret(ws);
   const revokeSecret = useRevokeSecret(ws);
   const [ending, setEnding] = useState<ServiceAccount>();
+  const [access, setAccess] = useState<{ what: 'change' | 'take'; id: string }>();
+  // The account as the list has it now: a change of its access shows in the dialog.
+  const accessOf = (what: 'change' | 'take') =>
+    access?.what === what ? accounts.data?.items.find(({ id }) => id === access.id) : undefined;
   const error = change.error ?? remove.error ?? addSecret.error ?? revokeSecret.error;
   const forget = () => {
     for (const one of [change, remove, addSecret, revokeSecret]) one.reset();
@@ -44,7 +49,7 @@ export function ServiceAccounts({ ws, show }: { ws: string; show: (shown: Shown)
   return (
     <Panel
       title="Service accounts"
-      note="Use the OAuth client-credentials grant. The client ID is the account ID."
+      note="Use the OAuth client-credentials grant, for MCP servers and, with access, for the management API. The client ID is the account ID."
       flush
     >
       <Refused error={error} title="Nothing was changed" />
@@ -99,6 +104,7 @@ export function ServiceAccounts({ ws, show }: { ws: string; show: (shown: Shown)
                   </td>
                   <td data-wide>
                     {reach(account.resource)}
+                    <ApiAccessState access={account.api_access} />
                     <div className={cell.sub}>
                       created {formatDate(account.created_at)}
                       {account.created_by && `, created by ${account.created_by}`}
@@ -117,7 +123,16 @@ export function ServiceAccounts({ ws, show }: { ws: string; show: (shown: Shown)
                         change.mutate({ id: account.id, enabled }, options);
                       }}
                       remove={() => setEnding(account)}
-                    />
+                    >
+                      <Button
+                        variant="subtle"
+                        size="compact-sm"
+                        aria-label={`Management API access of ${account.name}`}
+                        onClick={() => setAccess({ what: 'change', id: account.id })}
+                      >
+                        API access
+                      </Button>
+                    </SwitchAndDelete>
                   </td>
                 </tr>
               ))}
@@ -143,6 +158,13 @@ export function ServiceAccounts({ ws, show }: { ws: string; show: (shown: Shown)
         The tokens, secrets and API keys of {ending?.name} are refused within a second. This can’t be undone.
         To keep it, disable it instead.
       </Confirm>
+      <ApiAccessDialog
+        ws={ws}
+        account={accessOf('change')}
+        close={() => setAccess(undefined)}
+        take={() => setAccess((now) => now && { ...now, what: 'take' })}
+      />
+      <ApiAccessRemoval ws={ws} account={accessOf('take')} close={() => setAccess(undefined)} />
     </Panel>
   );
 }
