@@ -23,7 +23,8 @@ use crate::{
 
 const NOTHING: &str = "01939d6c1e7b7c6e8f3a2b1c0d9e8f7a";
 
-/// A program with a token. It has no cookies and no pages.
+/// A program with a token. It has no cookies and no pages, and reads the head alone of an event
+/// stream that goes on.
 pub(crate) struct Program<'a> {
     browser: Browser<'a>,
     token: String,
@@ -54,7 +55,7 @@ impl<'a> Program<'a> {
                 .body(body.to_string().into()),
             None => request.body(Body::empty()),
         };
-        self.browser.send(request.unwrap()).await
+        self.browser.send_and_leave(request.unwrap()).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
