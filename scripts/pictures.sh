@@ -9,7 +9,7 @@ scripts/require.sh
 scripts/web.sh
 cargo build --quiet --bin portolan
 export PORTOLAN_TOUR=$PWD/docs/images
-scripts/with-postgres.sh cargo nextest run -p portolan-tests -E 'test(/^browser::(access_tokens|alerts|calls|configuration|the_playground_calls|webhooks)_/)'
+scripts/with-postgres.sh cargo nextest run -p portolan-tests -E 'test(/^browser::(access_tokens|alerts|calls|commands_are_signed_in|configuration|the_playground_calls|webhooks)_/)'
 large=$(find docs/images -maxdepth 1 -name '*.png' -size +150k)
 if [ -n "$large" ]; then
     echo "pictures of more than 150 KiB: $large" >&2

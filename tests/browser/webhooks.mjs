@@ -41,6 +41,7 @@ await page.goto(`${base}/w/harbour/webhooks`);
 await page.getByRole("heading", { name: "No endpoints yet" }).waitFor();
 const commands = await page.getByRole("region", { name: "Try it on your machine" }).getByRole("region", { name: "commands" }).textContent();
 check(commands.includes(`PORTOLAN_URL=${base}\n`) && commands.includes("PORTOLAN_WORKSPACE=harbour\n"), "the commands name this place", commands);
+check(commands.includes("portolan login\n") && !commands.includes("TOKEN"), "a person signs in and needs no token", commands);
 await lookEverywhere(page, "90-webhooks-none");
 
 // By keyboard: faults first, then a receiver that does not answer the challenge, then one that does.

@@ -320,6 +320,12 @@ async fn access_tokens_are_made_used_and_revoked() -> Result<()> {
     with_own_data("access_tokens.mjs").await
 }
 
+/// Rule: CONF-15.
+#[tokio::test]
+async fn commands_are_signed_in_by_their_page() -> Result<()> {
+    with_own_data("command_login.mjs").await
+}
+
 /// Rule: API-16, API-20, API-21, CONF-17.
 #[tokio::test]
 async fn trusted_pipelines_are_made_used_and_deleted() -> Result<()> {

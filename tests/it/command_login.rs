@@ -207,7 +207,9 @@ async fn a_code_of_another_command_or_a_refusal_is_no_sign_in() -> Result<()> {
     ensure!(reqwest::get(back.clone()).await?.status() == StatusCode::BAD_REQUEST);
     let state = parameter(&good, "state")?;
     back.set_query(Some(&format!("error=access_denied&state={state}")));
-    ensure!(reqwest::get(back).await?.status() == StatusCode::BAD_REQUEST);
+    let answer = reqwest::get(back).await?;
+    ensure!(answer.status() == StatusCode::BAD_REQUEST);
+    ensure!(answer.text().await?.contains("The sign-in was cancelled"));
     let (code, shown) = output_of(child)?;
     ensure!(code == Some(1) && shown.contains("cancelled"), "{shown}");
     ensure!(scene.file()?.is_none());

@@ -405,7 +405,7 @@ async fn wrong_option_and_weak_token_end_with_1_and_a_remedy() -> Result<()> {
     Ok(())
 }
 
-/// Rule: HOOK-29
+/// Rule: HOOK-30, HOOK-31
 #[tokio::test]
 async fn token_that_is_revoked_ends_the_command_with_1() -> Result<()> {
     let scene = Scene::new().await?;

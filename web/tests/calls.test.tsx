@@ -1,11 +1,12 @@
 // The list of calls with its filters, and the page of a call.
+import { notifications } from '@mantine/notifications';
 import { screen, waitFor } from '@testing-library/react';
 import { userEvent } from '@testing-library/user-event';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { Schemas } from '../src/api/http';
 import { asQuery, readTyped } from '../src/call-filter';
 import { open } from './page';
-import { me, serve } from './server';
+import { me, refusal, serve } from './server';
 
 const base = '/api/v1/workspaces/harbour';
 const patient = { timeout: 20_000 };
@@ -134,4 +135,46 @@ test('a search that found nothing yet goes on with older calls', async () => {
   await screen.findByText(/Older ones are not searched yet/, {}, patient);
   await user.click(screen.getByRole('button', { name: 'Search older calls' }));
   expect(await screen.findByRole('link', { name: 'get_port' }, patient)).toBeTruthy();
+}, 40_000);
+
+test('a live view that ends is explained: no place, or no session', async () => {
+  const views: View[] = [];
+  class View extends EventTarget {
+    static readonly CLOSED = 2;
+    readyState = 1;
+    constructor() {
+      super();
+      views.push(this);
+    }
+    close() {}
+    refuse() {
+      this.readyState = View.CLOSED;
+      this.dispatchEvent(new Event('error'));
+    }
+  }
+  vi.stubGlobal('EventSource', View);
+  let signedIn = true;
+  serve({
+    ...answers,
+    [`GET ${base}/calls`]: () =>
+      signedIn
+        ? { body: { items: [call] } }
+        : refusal(401, { code: 'unauthenticated', message: 'Please sign in.' }),
+  });
+  open('/w/harbour/calls');
+  const user = userEvent.setup();
+  const live = await screen.findByRole<HTMLInputElement>('switch', { name: /^Live/ }, patient);
+  await user.click(live);
+  views[0]?.refuse();
+  expect(await screen.findByText(/The live view was refused/, {}, patient)).toBeTruthy();
+  expect(live.checked).toBe(false);
+  notifications.clean();
+  await waitFor(() => expect(screen.queryByText(/The live view was refused/)).toBeNull(), patient);
+
+  await user.click(live);
+  signedIn = false;
+  views[1]?.refuse();
+  expect(await screen.findByText('You were signed out', {}, patient)).toBeTruthy();
+  expect(screen.queryByText(/The live view was refused/)).toBeNull();
+  expect(live.checked).toBe(false);
 }, 40_000);

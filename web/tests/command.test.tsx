@@ -45,7 +45,7 @@ test('a person confirms with the machine, workspace and scopes in sight', async 
   const user = userEvent.setup();
   expect(await screen.findByText('ann-laptop', {}, patient)).toBeTruthy();
   expect(screen.getByText('127.0.0.1:49152')).toBeTruthy();
-  await user.click(screen.getByLabelText('Export only'));
+  await user.click(screen.getByLabelText('Export files and listen to events'));
   await user.click(screen.getByRole('button', { name: 'Sign in the command' }));
   expect(await screen.findByText('Back to the terminal', {}, patient)).toBeTruthy();
   const sent = received.find((one) => one.method === 'POST');

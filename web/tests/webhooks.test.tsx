@@ -53,10 +53,11 @@ test('the commands for the own machine stand below the endpoints, and below none
       [
         `export PORTOLAN_URL=${window.location.origin}`,
         'export PORTOLAN_WORKSPACE=harbour',
-        'export PORTOLAN_TOKEN=ptlw_…',
+        'portolan login',
         'portolan webhooks listen --forward http://localhost:3000/hook',
       ].join('\n'),
     );
+    expect(panel.textContent).toContain('Set PORTOLAN_TOKEN there instead of portolan login');
     expect(within(panel).getByRole('link', { name: 'Keys' }).getAttribute('href')).toBe('/w/harbour/keys');
     page.unmount();
   }

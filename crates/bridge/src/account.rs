@@ -25,7 +25,7 @@ use self::store::{AccountFile, Locked};
 pub use self::store::{AccountFiles, StoreError};
 pub(crate) use self::{
     browser::open as open_browser,
-    callback::{Callbacks, Returned},
+    callback::{Callbacks, Ending, Returned},
 };
 use crate::{fault::BridgeFault, note::Notes};
 
@@ -410,7 +410,11 @@ impl Account {
             .map_err(|_| NoSignIn::Late(self.sign_in.within.as_secs()))??;
         let _redeeming = Redeeming::begin(self);
         let tokens = self.redeem(&found, &held, &attempt, &answer.callback).await;
-        answer.show(tokens.is_ok()).await;
+        let ending = match &tokens {
+            Ok(_) => Ending::SignedIn,
+            Err(_) => Ending::Failed,
+        };
+        answer.show(ending).await;
         held.take(tokens?);
         self.keep(lock, &held);
         Ok(held)

@@ -7,7 +7,7 @@ use portolan_upstream::oauth::{AuthorizationAttempt, OauthError};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::account::{AccountFiles, Callbacks, Returned, StoreError, open_browser};
+use crate::account::{AccountFiles, Callbacks, Ending, Returned, StoreError, open_browser};
 
 /// A token of the management API with its facts.
 #[derive(Clone, Serialize, Deserialize)]
@@ -111,12 +111,12 @@ pub struct CommandCode {
 impl CommandCode {
     /// Shows in the browser that the person is signed in.
     pub async fn succeed(self) {
-        self.returned.show(true).await;
+        self.returned.show(Ending::SignedIn).await;
     }
 
     /// Shows in the browser that the person is not.
     pub async fn fail(self) {
-        self.returned.show(false).await;
+        self.returned.show(Ending::Failed).await;
     }
 }
 
@@ -171,7 +171,7 @@ pub async fn code_from_browser(
             verifier: attempt.verifier,
         }),
         _ => {
-            returned.show(false).await;
+            returned.show(Ending::Cancelled).await;
             Err(NoCode::Refused)
         }
     }

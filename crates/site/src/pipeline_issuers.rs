@@ -112,11 +112,45 @@ impl PipelineIssuers {
     }
 }
 
+/// Why an issuer cannot be used. Its text goes on after "This issuer cannot be used: ". The page of
+/// trusted pipelines says *issuer*, and the texts of [`OauthError`] say *authorization server*.
+#[derive(Debug)]
+pub struct IssuerFault(OauthError);
+
+impl From<OauthError> for IssuerFault {
+    fn from(error: OauthError) -> Self {
+        Self(error)
+    }
+}
+
+impl fmt::Display for IssuerFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            OauthError::Egress(error) => write!(f, "it could not be reached: {error}"),
+            OauthError::Status { what, status } => {
+                let status = status.as_u16();
+                write!(f, "it answered {what} with HTTP status {status}")
+            }
+            OauthError::Unusable(what) => write!(f, "its {what} is not acceptable"),
+            OauthError::NotFound => {
+                f.write_str("it has no metadata at /.well-known/openid-configuration")
+            }
+            OauthError::OtherIssuer => f.write_str("its metadata names another issuer"),
+            OauthError::UnsafeAddress => {
+                f.write_str("its address, or that of its keys, is not https")
+            }
+            other => other.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for IssuerFault {}
+
 /// Fetches the metadata and the keys of an issuer.
 ///
 /// # Errors
-/// [`OauthError`].
-pub async fn look_at(egress: &Egress, issuer: &str) -> Result<IssuerKeys, OauthError> {
+/// [`IssuerFault`].
+pub async fn look_at(egress: &Egress, issuer: &str) -> Result<IssuerKeys, IssuerFault> {
     let metadata = token_issuer(egress, issuer).await?;
     let set = key_set(egress, &metadata.jwks_uri).await?;
     let keys = ClientKeys::read(&set).map_err(|_| OauthError::Unusable("key set"))?;
@@ -124,7 +158,7 @@ pub async fn look_at(egress: &Egress, issuer: &str) -> Result<IssuerKeys, OauthE
     let mut algorithms = named.unwrap_or_else(|| vec!["RS256".to_owned()]);
     algorithms.retain(|name| ALGORITHMS.contains(&name.as_str()));
     if algorithms.is_empty() {
-        return Err(OauthError::Unusable("list of algorithms"));
+        return Err(OauthError::Unusable("list of algorithms").into());
     }
     Ok(IssuerKeys { algorithms, keys })
 }

@@ -33,6 +33,8 @@ const COOKIE: &str = "sid";
 pub struct BrowserSession {
     /// The session.
     pub id: SessionId,
+    /// Digest of the cookie that the request has.
+    pub token: Digest,
     /// The person.
     pub user: UserId,
     /// The person's own display name.
@@ -67,6 +69,7 @@ impl From<Session> for BrowserSession {
     fn from(row: Session) -> Self {
         Self {
             id: row.id,
+            token: row.token,
             user: row.user,
             display_name: row.display_name,
             email: row.email,

@@ -22,7 +22,7 @@ use portolan_site::{
 };
 use portolan_storage::{
     Reason, SystemTx,
-    accounts::{access_tokens, members, single_sign_on as providers},
+    accounts::{access_tokens, browser_sessions, members, single_sign_on as providers},
     oauth::factor_rules,
 };
 use serde_json::Value;
@@ -64,15 +64,19 @@ impl Workspace {
     }
 
     /// The workspace as the same caller sees it now, for an answer that goes on for a while. The
-    /// refusal is that of a new request: the token ended, or the person left. A browser's session is
-    /// not looked up again.
+    /// refusal is that of a new request: the session or token ended, or the person left. It is no use
+    /// of the session, whose end does not move (AUTH-S2).
     pub async fn again(&self, state: &AuthState) -> Result<Self, ConsoleError> {
         let mut tx = state.store.system(Reason::Workspaces).await?;
         let slug = self.slug.as_str();
         let (found, caller) = match &self.caller {
             Caller::Browser(session) => {
-                let found = of_session(&mut tx, session, slug).await?;
-                (found, self.caller.clone())
+                let live =
+                    browser_sessions::find_live(&mut tx, &session.token, state.now()).await?;
+                let session = live.map(BrowserSession::from);
+                let session = session.ok_or_else(ConsoleError::unauthenticated)?;
+                let found = of_session(&mut tx, &session, slug).await?;
+                (found, Caller::Browser(session))
             }
             Caller::Token(token) => {
                 let opened = access_tokens::open(&mut tx, &token.digest, state.now()).await?;

@@ -4,6 +4,7 @@ Usage: configuration.py FOLDER URL TOKEN WORKSPACE. FOLDER has the generated pac
 `portolan_api`; the workspace is empty. Prints one line a step, and `done`.
 """
 
+import json
 import sys
 
 folder, url, token, workspace = sys.argv[1:]
@@ -89,9 +90,18 @@ def operations(made):
 
 
 def exported():
-    answer = export_configuration.sync_detailed(workspace, client=client)
-    assert answer.status_code == 200, (answer.status_code, answer.content)
-    return answer.content.decode()
+    """The file as the client reads it: its requests name no form, so the answer is JSON."""
+    return expect(export_configuration.sync_detailed(workspace, client=client), 200)
+
+
+def exported_yaml():
+    """The text for people. The generated function reads JSON alone; its HTTP client reads any form."""
+    answer = client.get_httpx_client().get(
+        f"/api/v1/workspaces/{workspace}/configuration", headers={"accept": "application/yaml"}
+    )
+    assert answer.status_code == 200, (answer.status_code, answer.text)
+    assert answer.headers["content-type"] == "application/yaml", answer.headers
+    return answer.text
 
 
 lacking = PlanRequest(bundle=FIRST)
@@ -104,11 +114,16 @@ assert operations(first) == created, operations(first)
 assert operations(apply(first)) == created
 assert apply(first, 409).error.message
 
-# JSON: the generated client does not read YAML.
-text = exported()
-assert SECRET not in text
-again = plan(text)
-assert again.changes == [] and again.claimed == 0, operations(again)
+# Both forms of the export are a file: neither changes anything.
+file = exported()
+assert file["format"] == "portolan/v1" and file["name"] == "ci", file
+assert [server["slug"] for server in file["servers"]] == ["sales"], file
+text = exported_yaml()
+assert "format: portolan/v1" in text and "slug: sales" in text, text
+for form in (json.dumps(file), text):
+    assert SECRET not in form
+    again = plan(form)
+    assert again.changes == [] and again.claimed == 0, operations(again)
 
 second, late = plan(SECOND), plan(SECOND)
 changed = [("update", "prompt", "greet"), ("delete", "source", "crm")]

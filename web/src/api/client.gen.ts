@@ -516,8 +516,9 @@ export interface paths {
         };
         /**
          * New calls that the filter wants, as server-sent events: `calls`, a list of at most 50, as the
-         *     items of the list of calls, newest first. The stream ends after some 20 s; clients open it again.
-         *     A person or token has 8 at once; beyond that the answer is 429 `too_many_live_views`.
+         *     items of the list of calls, newest first. The stream ends after some 20 s, and when the caller may
+         *     read it no longer; clients open it again. A person or token has 8 at once; beyond that the answer
+         *     is 429 `too_many_live_views`.
          */
         get: operations["watch_calls"];
         put?: never;

@@ -102,16 +102,36 @@ impl Callbacks {
     }
 }
 
+/// How a sign-in ended, for the person in the browser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    SignedIn,
+    /// The person refused.
+    Cancelled,
+    Failed,
+}
+
+impl Ending {
+    const fn page(self) -> (&'static str, &'static str) {
+        match self {
+            Self::SignedIn => ("200 OK", "You are signed in. You can close this page."),
+            Self::Cancelled => (
+                "400 Bad Request",
+                "The sign-in was cancelled. You can close this page.",
+            ),
+            Self::Failed => (
+                "400 Bad Request",
+                "The sign-in failed. The program that asked for it has the reason.",
+            ),
+        }
+    }
+}
+
 impl Returned {
     /// Shows the person how it ended.
-    pub(crate) async fn show(mut self, is_good: bool) {
-        if is_good {
-            let text = "You are signed in. You can close this page.";
-            page(&mut self.stream, "200 OK", text).await;
-        } else {
-            let text = "The sign-in failed. The program that asked for it has the reason.";
-            page(&mut self.stream, "400 Bad Request", text).await;
-        }
+    pub(crate) async fn show(mut self, ending: Ending) {
+        let (status, text) = ending.page();
+        page(&mut self.stream, status, text).await;
     }
 }
 
@@ -135,8 +155,11 @@ async fn request(mut stream: TcpStream) -> io::Result<Option<(TcpStream, String)
 async fn page(stream: &mut TcpStream, status: &str, text: &str) {
     let body = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Portolan</title>\
-         <body style=\"font-family:system-ui,sans-serif;margin:4rem auto;max-width:32rem\">\
-         <h1>Portolan</h1><p>{text}</p></body></html>"
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\">\
+         <body style=\"font-family:system-ui,sans-serif;\
+         margin:0 auto;padding:3rem 1rem;max-width:32rem\">\
+         <main><h1>Portolan</h1><p>{text}</p></main></body></html>"
     );
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\

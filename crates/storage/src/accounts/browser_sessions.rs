@@ -26,6 +26,8 @@ pub const SEEN_STEP: Duration = Duration::seconds(60);
 pub struct Session {
     /// Its id. Names the row; the cookie is something else.
     pub id: SessionId,
+    /// Digest of the cookie.
+    pub token: Digest,
     /// Whose.
     pub user: UserId,
     /// As they call themselves.
@@ -160,6 +162,7 @@ pub async fn find_live(
     .await?;
     Ok(row.map(|row| Session {
         id: SessionId::from_uuid(row.id),
+        token: *token,
         user: UserId::from_uuid(row.user_id),
         display_name: row.display_name,
         email: row.address,

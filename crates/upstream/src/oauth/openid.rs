@@ -43,7 +43,7 @@ async fn openid_configuration(egress: &Egress, issuer: &str) -> Result<Bytes, Oa
         StatusCode::OK => Ok(answer.body),
         StatusCode::NOT_FOUND => Err(OauthError::NotFound),
         status => Err(OauthError::Status {
-            what: "its metadata",
+            what: "the request for its metadata",
             status,
         }),
     }

@@ -5,7 +5,9 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use http::{Method, StatusCode};
+use axum::body::Body;
+use futures_util::StreamExt;
+use http::{Method, Request, StatusCode};
 use portolan_metering::{CallEra, CallerKind, Measures};
 use portolan_model::{
     Timestamp,
@@ -25,6 +27,7 @@ use portolan_storage::{
 };
 use serde_json::{Value, json};
 use time::Duration;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::{
@@ -464,6 +467,40 @@ async fn views_are_kept_shared_renamed_and_deleted() {
         bob.call(Method::GET, VIEWS, None).await.json()["items"],
         json!([])
     );
+}
+
+/// Rule: METER-22.
+#[tokio::test]
+async fn live_view_ends_soon_after_its_session() {
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    let tenant = workspace(&ann).await;
+    let request = Request::get(format!("/api/v1{CALLS}/live"));
+    let view = ann.begin(request.body(Body::empty()).unwrap()).await;
+    assert_eq!(view.status(), StatusCode::OK);
+    let mut view = view.into_body().into_data_stream();
+    let now = service.clock.now();
+    write(&service, &[call(tenant, now, "of_a_session")]).await;
+    let mut seen = String::new();
+    while !seen.contains("of_a_session") {
+        let piece = view.next().await.unwrap().unwrap();
+        seen.push_str(std::str::from_utf8(&piece).unwrap());
+    }
+    let out = ann.post("/logout", &[]).await;
+    assert_eq!(out.status, StatusCode::SEE_OTHER, "{}", out.text);
+    write(&service, &[call(tenant, now, "after_the_end")]).await;
+    // By itself it would end seconds later.
+    let rest = async {
+        let mut rest = Vec::new();
+        while let Some(piece) = view.next().await {
+            rest.extend_from_slice(&piece.unwrap());
+        }
+        rest
+    };
+    let rest = timeout(std::time::Duration::from_secs(8), rest).await;
+    let rest = String::from_utf8(rest.expect("the session ended")).unwrap();
+    assert!(!rest.contains("after_the_end"), "{rest}");
+    assert_eq!(service.state.watchers().count(), 0);
 }
 
 /// Rule: METER-21.

@@ -1,5 +1,5 @@
 //! The stream of events: every one once, in whatever order changes commit, and to admins alone
-//! (HOOK-27 to HOOK-29).
+//! (HOOK-27 to HOOK-29, HOOK-31).
 
 use std::{
     collections::BTreeMap,
@@ -334,7 +334,7 @@ async fn token(ann: &Browser<'_>, role: Role, scope: &str) -> (String, String) {
     (text(&made["token"]["id"]), text(&made["secret"]))
 }
 
-/// Rule: HOOK-29
+/// Rule: HOOK-31
 #[tokio::test]
 async fn stream_ends_before_an_event_that_the_caller_may_not_read() {
     let service = TestService::open().await;
@@ -379,6 +379,84 @@ async fn stream_ends_before_an_event_that_the_caller_may_not_read() {
     let answer = refused(&program, LIVE, Some(&secret)).await;
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
     assert_eq!(code(&refused(&bob, LIVE, None).await), "forbidden");
+}
+
+/// Waits for the end of a stream that has no event. Its usual end is seconds later.
+async fn ends_soon(stream: &mut Events, why: &str) {
+    let end = timeout(Duration::from_secs(8), stream.next()).await;
+    assert_eq!(end.expect(why), None, "{why}");
+}
+
+/// Rule: HOOK-31
+#[tokio::test]
+async fn stream_ends_soon_after_its_credential_without_an_event() {
+    let service = TestService::open().await;
+    let ann = service.person("ann@acme.example").await;
+    workspace(&ann, "acme").await;
+    let bob = member(&service, &ann, "bob@acme.example", "admin").await;
+    let dan = member(&service, &ann, "dan@acme.example", "admin").await;
+    let (tenant, user) = ids(&service, &dan, "acme").await;
+    let (revoked, secret) = token(&ann, Role::Admin, "workspace:read").await;
+    let (_, expired) = token(&ann, Role::Admin, "workspace:read").await;
+    let worker = worker(&service);
+    worker.spread().await.unwrap();
+    let program = service.browser();
+    let mut of_ann = Events::open(&ann, LIVE, None, None).await;
+    let mut of_bob = Events::open(&bob, LIVE, None, None).await;
+    let mut of_dan = Events::open(&dan, LIVE, None, None).await;
+    let mut of_revoked = Events::open(&program, LIVE, Some(&secret), None).await;
+    let mut of_expired = Events::open(&program, LIVE, Some(&expired), None).await;
+    write(&service, tenant, "first")
+        .await
+        .commit()
+        .await
+        .unwrap();
+    worker.spread().await.unwrap();
+    let open = [
+        &mut of_ann,
+        &mut of_bob,
+        &mut of_dan,
+        &mut of_revoked,
+        &mut of_expired,
+    ];
+    for stream in open {
+        assert_eq!(stream.name().await, "first");
+    }
+    // No worker numbers the events of these changes: the streams have nothing to send.
+    let out = bob.post("/logout", &[]).await;
+    assert_eq!(out.status, StatusCode::SEE_OTHER, "{}", out.text);
+    ends_soon(&mut of_bob, "the session is signed out").await;
+    for (path, stream) in [
+        (
+            format!("/workspaces/acme/access-tokens/{revoked}"),
+            &mut of_revoked,
+        ),
+        (format!("/workspaces/acme/members/{user}"), &mut of_dan),
+    ] {
+        let ended = ann.call(Method::DELETE, &path, None).await;
+        assert_eq!(ended.status, StatusCode::NO_CONTENT, "{}", ended.text);
+        ends_soon(stream, &path).await;
+    }
+    service.wait(time::Duration::days(1));
+    ends_soon(&mut of_expired, "the token expired").await;
+    assert_eq!(
+        service.state.listeners().count(),
+        1,
+        "places are free again"
+    );
+    // The one whose session lives goes on.
+    write(&service, tenant, "second")
+        .await
+        .commit()
+        .await
+        .unwrap();
+    worker.spread().await.unwrap();
+    while let Some(event) = of_ann.next().await {
+        if event["message"]["data"]["name"] == "second" {
+            return;
+        }
+    }
+    panic!("the stream of a live session ended");
 }
 
 /// Rule: HOOK-29

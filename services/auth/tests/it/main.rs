@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::too_many_lines, reason = "a scenario reads in order")]
 
+mod access_token_ends;
 mod access_tokens;
 mod account_pages;
 mod alert_rules;

@@ -570,6 +570,17 @@ async fn an_issuer_that_cannot_be_asked_is_not_trusted() {
         body["issuer"] = json!(issuer);
         ann.call(Method::POST, TRUSTS, Some(body)).await
     };
+    // The words of the page, for people who know issuers and no authorization servers.
+    let said = |refused: &Answer| {
+        let message = refused.json()["error"]["message"].clone();
+        let message = message.as_str().unwrap().to_owned();
+        let reason = message.strip_prefix("This issuer cannot be used: it");
+        assert!(
+            reason.is_some() && !message.contains("authorization server"),
+            "{message}"
+        );
+        message
+    };
     let faults = [
         Fault::OtherIssuer,
         Fault::MetadataMoved(other.origin().to_owned()),
@@ -588,6 +599,10 @@ async fn an_issuer_that_cannot_be_asked_is_not_trusted() {
             "{fault:?} {}",
             refused.text
         );
+        let message = said(&refused);
+        if matches!(fault, Fault::OtherIssuer) {
+            assert!(message.ends_with(": its metadata names another issuer."));
+        }
     }
     let metadata_service = "http://169.254.169.254";
     for address in [
@@ -604,6 +619,7 @@ async fn an_issuer_that_cannot_be_asked_is_not_trusted() {
             "{address} {}",
             refused.text
         );
+        said(&refused);
     }
     assert_eq!(other.key_reads(), 0, "no redirect was followed");
 

@@ -6,7 +6,10 @@ use std::{
     sync::Mutex,
 };
 
-use axum::{Router, body::Body};
+use axum::{
+    Router,
+    body::{Body, HttpBody},
+};
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use portolan_cluster::Revocations;
 use portolan_keys::{Keys, MasterSecret, PasswordCost, PasswordHasher, SigningKeys, Verifier};
@@ -330,6 +333,24 @@ impl Browser<'_> {
     /// Any request, with this browser's cookies and headers.
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
         let response = self.begin(request).await;
+        self.whole(response).await
+    }
+
+    /// The same, but only the head of an event stream that goes on: the stream is left at once.
+    pub(crate) async fn send_and_leave(&self, request: Request<Body>) -> Answer {
+        let response = self.begin(request).await;
+        if !goes_on(&response) {
+            return self.whole(response).await;
+        }
+        let (head, _) = response.into_parts();
+        Answer {
+            status: head.status,
+            headers: head.headers,
+            text: String::new(),
+        }
+    }
+
+    async fn whole(&self, response: Response<Body>) -> Answer {
         let (parts, body) = response.into_parts();
         let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
         for line in parts.headers.get_all(header::SET_COOKIE) {
@@ -404,16 +425,17 @@ impl Browser<'_> {
 
     /// Calls the console's API.
     pub(crate) async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("/api/v1{path}"));
-        let request = match body {
-            Some(body) => request
-                .header(header::CONTENT_TYPE, "application/json")
-                .body(body.to_string().into()),
-            None => request.body(Body::empty()),
-        };
-        self.send(request.unwrap()).await
+        self.send(of_api(method, path, body)).await
+    }
+
+    /// The same, but only the head of an event stream that goes on: the stream is left at once.
+    pub(crate) async fn call_and_leave(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Answer {
+        self.send_and_leave(of_api(method, path, body)).await
     }
 
     /// Returns true if the console finds a session.
@@ -439,6 +461,27 @@ impl Browser<'_> {
             .unwrap()
             .insert(name.to_owned(), value.to_owned());
     }
+}
+
+/// A request of the console's API.
+fn of_api(method: Method, path: &str, body: Option<Value>) -> Request<Body> {
+    let request = Request::builder()
+        .method(method)
+        .uri(format!("/api/v1{path}"));
+    let request = match body {
+        Some(body) => request
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(body.to_string().into()),
+        None => request.body(Body::empty()),
+    };
+    request.unwrap()
+}
+
+/// Returns true for an event stream whose end is not known.
+fn goes_on(response: &Response<Body>) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind == "text/event-stream")
+        && response.body().size_hint().exact().is_none()
 }
 
 /// An installation without MCP nodes: a question has no reply.

@@ -32,8 +32,8 @@ const MOST: i64 = 50;
 /// How long a call may have run before its entry is written, for it to be seen here.
 const LONGEST: time::Duration = time::Duration::minutes(5);
 
-/// After so many looks the stream ends, and the browser opens another one: rights are read at each
-/// beginning, and a stopping process does not wait for long.
+/// After so many looks the stream ends, and the browser opens another one: a stopping process does
+/// not wait for long.
 const LOOKS: u32 = 20;
 
 /// The remedy, when no place is free. A stream ends after [`LOOKS`] seconds.
@@ -50,8 +50,9 @@ struct Tail {
 }
 
 /// New calls that the filter wants, as server-sent events: `calls`, a list of at most 50, as the
-/// items of the list of calls, newest first. The stream ends after some 20 s; clients open it again.
-/// A person or token has 8 at once; beyond that the answer is 429 `too_many_live_views`.
+/// items of the list of calls, newest first. The stream ends after some 20 s, and when the caller may
+/// read it no longer; clients open it again. A person or token has 8 at once; beyond that the answer
+/// is 429 `too_many_live_views`.
 #[utoipa::path(get, path = "/workspaces/{ws}/calls/live", tag = "calls",
     params(("ws" = String, Path, description = "Slug"), CallFilter),
     responses((status = 200, description = "Events.", body = serde_json::Value, content_type = "text/event-stream")))]
@@ -84,10 +85,12 @@ pub(crate) async fn watch_calls(
             return None;
         }
         tokio::time::sleep(LOOK).await;
-        // A database that is away for a moment: the next look shows what it missed.
         let event = match tail.look().await {
             Ok(calls) if !calls.is_empty() => Event::default().event("calls").json_data(calls),
-            _ => Ok(Event::default().comment("")),
+            Ok(_) => Ok(Event::default().comment("")),
+            // A database that is away for a moment: the next look shows what it missed.
+            Err(error) if error.status().is_server_error() => Ok(Event::default().comment("")),
+            Err(_) => return None,
         };
         let event = event.unwrap_or_default();
         Some((Ok::<_, Infallible>(event), tail))
@@ -102,7 +105,7 @@ pub(crate) async fn watch_calls(
 }
 
 impl Tail {
-    /// Calls that were not seen yet.
+    /// Calls that were not seen yet. A refusal if the caller may read no longer (METER-22).
     async fn look(&mut self) -> Result<Vec<CallLog>, ConsoleError> {
         let since: Timestamp = self.state.now() - LONGEST;
         let wanted = Wanted {
@@ -112,6 +115,9 @@ impl Tail {
         let mut tx = self.state.store.tenant(self.workspace.id).await?;
         let mut entries = calls::list(&mut tx, &wanted, MOST).await?;
         drop(tx);
+        // After the calls were read: none is sent that is younger than the caller's rights.
+        self.workspace = self.workspace.again(&self.state).await?;
+        self.workspace.require(Action::Read)?;
         let shown: HashSet<CallId> = entries.iter().map(|entry| entry.id).collect();
         entries.retain(|entry| !self.seen.contains(&entry.id));
         self.seen = shown;

@@ -1,5 +1,5 @@
 //! Events of a workspace as server-sent events, for programs without a public address (HOOK-27 to
-//! HOOK-29).
+//! HOOK-29, HOOK-31).
 
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Most events of one look, and so of a second (HOOK-29).
 const MOST: i64 = 100;
 
-/// After so many looks the stream ends, and the client opens another one: rights are read at each
-/// beginning, and a stopping process does not wait for long.
+/// After so many looks the stream ends, and the client opens another one: a stopping process does
+/// not wait for long.
 const LOOKS: u32 = 20;
 
 /// Most characters of a type in a refusal.
@@ -64,6 +64,13 @@ struct Listening {
     told: i64,
     looks: u32,
     _place: Watching,
+}
+
+/// Events of one look.
+struct ReadEvents {
+    events: Vec<NumberedEvent>,
+    /// Number up to which the log is read.
+    position: i64,
 }
 
 /// Events of the workspace as they happen, as server-sent events. For admins and owners.
@@ -235,40 +242,47 @@ impl Listening {
         Some(Bytes::from(sse::priming(&cursor)))
     }
 
-    /// The frames of events that were not read yet. A refusal if the caller may read no longer: it
-    /// is asked before each event is sent (HOOK-29).
+    /// The frames of events that were not read yet. A refusal if the caller may read no longer, with
+    /// or without an event (HOOK-31).
     async fn look(&mut self) -> Result<Bytes, ConsoleError> {
+        let read = self.read().await?;
+        // After the events were read: none is sent that is younger than the caller's rights.
+        self.workspace = self.workspace.again(&self.state).await?;
+        self.workspace.require(Action::Administer)?;
+        let mut frames = Vec::new();
+        for event in &read.events {
+            frames.extend_from_slice(&self.frame(event)?);
+        }
+        if let Some(last) = read.events.last() {
+            self.told = last.number;
+        }
+        self.position = read.position;
+        Ok(Bytes::from(frames))
+    }
+
+    /// The wanted events after the position, [`MOST`] of them.
+    async fn read(&self) -> Result<ReadEvents, ConsoleError> {
         let mut tx = self.state.store.tenant(self.workspace.id).await?;
         // First the end of the range, and then its events: all of them are visible.
         let upto = numbered::newest(&mut tx).await?;
         // Also where it is smaller: retention took the newest, or the database is restored.
         if upto <= self.position {
-            self.position = upto;
-            return Ok(Bytes::new());
+            return Ok(ReadEvents {
+                events: Vec::new(),
+                position: upto,
+            });
         }
         let range = NumberRange {
             after: self.position,
             upto,
         };
         let events = numbered::list(&mut tx, range, &self.types, MOST).await?;
-        drop(tx);
-        let mut frames = Vec::new();
-        if !events.is_empty() {
-            self.workspace = self.workspace.again(&self.state).await?;
-            self.workspace.require(Action::Administer)?;
-            for event in &events {
-                frames.extend_from_slice(&self.frame(event)?);
-            }
-        }
         let is_whole = i64::try_from(events.len()).is_ok_and(|count| count < MOST);
-        match events.last() {
-            Some(last) => {
-                self.told = last.number;
-                self.position = if is_whole { upto } else { last.number };
-            }
-            None => self.position = upto,
-        }
-        Ok(Bytes::from(frames))
+        let position = match events.last() {
+            Some(last) if !is_whole => last.number,
+            _ => upto,
+        };
+        Ok(ReadEvents { events, position })
     }
 
     fn frame(&self, event: &NumberedEvent) -> Result<Vec<u8>, KeysError> {

@@ -19,7 +19,7 @@ const presets = {
     label: 'Plan and apply files',
     scopes: ['registry:write', 'credentials:write', 'workspace:read', 'webhooks:write'],
   },
-  read: { label: 'Export only', scopes: ['registry:read', 'workspace:read'] },
+  read: { label: 'Export files and listen to events', scopes: ['registry:read', 'workspace:read'] },
 } satisfies Record<string, { label: string; scopes: ApiScope[] }>;
 
 type Preset = keyof typeof presets;
@@ -143,11 +143,11 @@ function Confirmation({ me, request, page }: { me: Me; request: CommandRequest; 
             </Button>
           </Group>
           <span>
-            <code>portolan logout</code> ends the token. It is on the page{' '}
+            <code>portolan logout</code> ends the token. You can also revoke it on the page{' '}
             <Anchor href="/account/access-tokens" fz="inherit" underline="always">
               Access tokens
             </Anchor>
-            , too.
+            .
           </span>
         </Stack>
       </Panel>

@@ -4,6 +4,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { createFileRoute } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { callsQuery } from '../../../api/calls';
+import { ApiError } from '../../../api/http';
 import { type CallLog, membersQuery } from '../../../api/workspaces';
 import { asSearch, type CallFilter, readFilter } from '../../../call-filter';
 import { CallFilterBar } from '../../../components/call-filter-bar';
@@ -67,11 +68,15 @@ function CallsPage() {
   const [live, setLive] = useState(false);
   const calls = useInfiniteQuery(callsQuery(workspace.slug, filter));
   const base = `/api/v1/workspaces/${workspace.slug}/calls`;
-  const refused = () => {
+  const refused = async () => {
     setLive(false);
+    const { error } = await calls.refetch();
+    // The page says by itself that the session ended.
+    if (error instanceof ApiError && error.status === 401) return;
     toastFailed(new Error('The live view was refused. Close other live views, then switch it on again.'));
   };
-  const fresh = useLive(`${base}/live?${asSearch(filter)}`, live, () => void calls.refetch(), refused);
+  const again = () => void calls.refetch();
+  const fresh = useLive(`${base}/live?${asSearch(filter)}`, live, again, () => void refused());
   const people = usePeople(workspace.slug, filter.user);
   const filtered = Object.keys(filter).length > 0;
   const change = (next: CallFilter) => void navigate({ search: next, replace: true, resetScroll: false });

@@ -95,7 +95,7 @@ function ListenPanel({ ws }: { ws: string }) {
   const commands = [
     `export PORTOLAN_URL=${window.location.origin}`,
     `export PORTOLAN_WORKSPACE=${ws}`,
-    'export PORTOLAN_TOKEN=ptlw_…',
+    'portolan login',
     'portolan webhooks listen --forward http://localhost:3000/hook',
   ].join('\n');
   return (
@@ -106,14 +106,18 @@ function ListenPanel({ ws }: { ws: string }) {
     >
       <Stack gap="md">
         <span>
-          Make an access token on the page{' '}
+          <code>portolan login</code> signs you in with this browser. <code>portolan webhooks listen</code>{' '}
+          prints each event, and the secret by which your receiver verifies.
+        </span>
+        <CodeBlock code={commands} label="commands" wrap />
+        <span>
+          A pipeline or a server has no browser. Set <code>PORTOLAN_TOKEN</code> there instead of{' '}
+          <code>portolan login</code>: an access token of the page{' '}
           <TextLink to="/w/$ws/keys" params={{ ws }} underline="always">
             Keys
           </TextLink>
-          , with the role Admin and the scope <code>workspace:read</code>. The command prints each event, and
-          the secret by which your receiver verifies.
+          , with the role Admin and the scope <code>workspace:read</code>.
         </span>
-        <CodeBlock code={commands} label="commands" wrap />
       </Stack>
     </Panel>
   );
