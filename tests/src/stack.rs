@@ -313,7 +313,7 @@ pub fn copy_template(folder: &Path) -> Result<()> {
 }
 
 /// Lets Postgres leave its writes to the system. They survive every end of a process, and no test ends
-/// the machine. What a release build measures is measured with the waits that a user has.
+/// the machine. Figures of a release build keep the waits that a user has.
 fn do_not_sync(folder: &Path) -> Result<()> {
     let settings = folder.join("postgres/data/postgresql.auto.conf");
     let mut settings = OpenOptions::new().append(true).open(settings)?;
