@@ -114,11 +114,12 @@ impl Findings {
             let text = answer.text().await?;
             // A stream without a place has not read the text. The place of one that was left is
             // free a moment later.
-            if text.contains("too_many_live_views") && Instant::now() < deadline {
+            let is_without_place = text.contains("too_many_live_views");
+            if is_without_place && Instant::now() < deadline {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 continue;
             }
-            if status.is_server_error() {
+            if is_without_place || status.is_server_error() {
                 self.faults.push(format!("{what}: {status} {text:.200}"));
             }
             return Ok(serde_json::from_str(&text).unwrap_or(Value::Null));

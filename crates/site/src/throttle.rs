@@ -96,7 +96,7 @@ const SESSION_LOOKS: Budget = Budget {
 };
 
 /// Requests of one address for workspace tokens (API-22). Runners of a CI system share addresses.
-const EXCHANGES: Budget = Budget {
+const WORKSPACE_TOKEN_REQUESTS: Budget = Budget {
     burst: 60,
     per: Duration::minutes(1),
 };
@@ -133,7 +133,7 @@ pub struct Throttle {
     looks: Counted,
     session_looks: Counted,
     api_requests: Counted,
-    exchanges: Counted,
+    workspace_token_requests: Counted,
     issued_tokens: Counted,
 }
 
@@ -240,7 +240,10 @@ impl Throttle {
             session_looks: count("auth:session_looks", SESSION_LOOKS),
             challenges: count("auth:challenges", CHALLENGES),
             api_requests: count("auth:api_requests", API_REQUESTS),
-            exchanges: count("auth:exchanges", EXCHANGES),
+            workspace_token_requests: count(
+                "auth:workspace_token_requests",
+                WORKSPACE_TOKEN_REQUESTS,
+            ),
             issued_tokens: count("auth:issued_tokens", ISSUED_TOKENS),
         }
     }
@@ -375,7 +378,7 @@ impl Throttle {
         if self.is_exempt(ip) {
             return Ok(());
         }
-        self.exchanges.take(&block(ip), now).await
+        self.workspace_token_requests.take(&block(ip), now).await
     }
 
     /// Takes a token from the budget of its workspace. The job or the service account has proved

@@ -64,8 +64,8 @@ impl Workspace {
     }
 
     /// The workspace as the same caller sees it now, for an answer that goes on for a while. The
-    /// refusal is that of a new request: the session or token ended, or the person left. It is no use
-    /// of the session, whose end does not move (AUTH-S2).
+    /// refusal is that of a new request: the session or token ended, or the person left. The look does
+    /// not count as a use of the session: its end does not move (AUTH-S2).
     pub async fn again(&self, state: &AuthState) -> Result<Self, ConsoleError> {
         let mut tx = state.store.system(Reason::Workspaces).await?;
         let slug = self.slug.as_str();

@@ -287,8 +287,8 @@ impl Owner {
     }
 }
 
-/// Lists the valid tokens of an owner, newest first. Tokens of the token endpoint are not among them
-/// (API-21, API-25).
+/// Lists the valid tokens of an owner, newest first. Tokens of the token endpoint are not among
+/// them (API-21, API-25).
 pub async fn list(
     tx: &mut SystemTx,
     owner: Owner,
@@ -426,8 +426,8 @@ pub struct OpenedToken {
 
 /// Looks up a presented token and records its use. `None` if it is unknown, revoked or expired, if
 /// its person may not sign in any more, or if its service account is blocked or has another epoch:
-/// a secret was revoked, or the account was switched off (API-25). The caller cannot tell these cases
-/// apart.
+/// a secret was revoked, or the account was switched off (API-25). The caller cannot tell these
+/// cases apart.
 pub async fn open(
     tx: &mut SystemTx,
     digest: &Digest,
