@@ -15,12 +15,11 @@ scripts/require.sh
 # What the tests need is fetched beside the first steps: that is waiting for the network. The checks of
 # the console use one processor at a time: they run beside the lints.
 mkdir -p target
-jobs=()
-trap 'kill "${jobs[@]}" 2>/dev/null || true' EXIT
+# Only what still runs: the id of an ended job may be that of another program by now.
+trap 'kill $(jobs -pr) 2>/dev/null || true' EXIT
 beside() { # NAME COMMAND...: runs a command beside what follows; `join NAME` waits for it.
     "${@:2}" >"target/test-$1.log" 2>&1 &
     printf -v "job_$1" %d $!
-    jobs+=($!)
 }
 join() { # NAME: its output is shown if it fails.
     local job=job_$1
