@@ -117,10 +117,10 @@ pub struct InvalidCredential {
 /// the credential does.
 #[derive(Debug, Clone)]
 pub struct CredentialSlot {
-    /// Such as the credential's id and its time of change.
-    pub key: String,
-    /// The credential.
-    pub credential: Credential,
+    pub(crate) key: String,
+    pub(crate) credential: Credential,
+    /// The credential's, computed once: each answer is searched for them.
+    secrets: Secrets,
 }
 
 /// Headers that frame a message or name its target: a credential must not set them.
@@ -227,7 +227,7 @@ impl Credential {
     }
 
     /// Texts that must not come back in an answer (REVIEW-S-5).
-    pub(crate) fn secrets(&self) -> Secrets {
+    fn secrets(&self) -> Secrets {
         let mut secrets = Secrets::default();
         match self {
             Self::ApiKey { value, .. } => secrets.add_header(value),
@@ -330,10 +330,40 @@ impl Credential {
 }
 
 impl CredentialSlot {
+    /// `key` names the credential, such as its id and its time of change.
+    pub fn new(key: String, credential: Credential) -> Self {
+        let secrets = credential.secrets();
+        Self {
+            key,
+            credential,
+            secrets,
+        }
+    }
+
+    /// Name of this credential, which changes whenever it does.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The credential.
+    pub const fn credential(&self) -> &Credential {
+        &self.credential
+    }
+
+    /// The credential alone.
+    pub fn into_credential(self) -> Credential {
+        self.credential
+    }
+
+    /// Secrets of the credential alone. The clone shares them.
+    pub(crate) fn own_secrets(&self) -> Secrets {
+        self.secrets.clone()
+    }
+
     /// Secrets that must not appear in an answer (REVIEW-S-5): the credential, and the values that
     /// [`CredentialSlot::sign_in`] put into the headers.
     pub fn secrets(&self, headers: &HeaderMap) -> Secrets {
-        let mut secrets = self.credential.secrets();
+        let mut secrets = self.own_secrets();
         secrets.extend(Secrets::of_headers(headers));
         secrets
     }

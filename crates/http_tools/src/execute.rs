@@ -216,7 +216,7 @@ fn signed_with<'a>(caller: &Caller<'a>) -> Option<&'a CredentialSlot> {
 fn secrets(caller: &Caller<'_>, token: Option<&str>) -> Secrets {
     let mut secrets = caller
         .credential
-        .map(|slot| slot.credential.secrets())
+        .map(CredentialSlot::own_secrets)
         .unwrap_or_default();
     for token in token.into_iter().chain(caller.account) {
         secrets.add(token);

@@ -158,10 +158,10 @@ impl Scene {
             counts,
             tokens: TokenSource::new(clock.clone()),
             clock,
-            slot: CredentialSlot {
-                key: "one".to_owned(),
-                credential: serde_json::from_value(credential).unwrap(),
-            },
+            slot: CredentialSlot::new(
+                "one".to_owned(),
+                serde_json::from_value(credential).unwrap(),
+            ),
         }
     }
 
@@ -366,9 +366,11 @@ async fn the_token_of_an_account_is_sent_once_and_who_keeps_it_hears_of_the_refu
 #[tokio::test]
 async fn a_token_endpoint_that_refuses_is_asked_once_for_a_burst() {
     let mut scene = Scene::open().await;
-    if let Credential::OauthClientCredentials { token_url, .. } = &mut scene.slot.credential {
+    let mut credential = scene.slot.credential().clone();
+    if let Credential::OauthClientCredentials { token_url, .. } = &mut credential {
         *token_url = token_url.replace("/token", "/nowhere");
     }
+    scene.slot = CredentialSlot::new("one".to_owned(), credential);
     scene.target.timeout = Duration::from_secs(10);
     let answers = futures_join(5, || scene.call("GET", "/guarded", true)).await;
     assert!(
@@ -418,10 +420,8 @@ async fn s5_what_an_api_echoes_of_its_request_is_masked_whatever_opened_it() {
         json!({"kind": "api_key", "in": "query", "name": "key", "value": secret}),
         json!({"kind": "api_key", "in": "cookie", "name": "key", "value": secret}),
     ] {
-        let slot = CredentialSlot {
-            key: credential.to_string(),
-            credential: serde_json::from_value(credential.clone()).unwrap(),
-        };
+        let opened = serde_json::from_value(credential.clone()).unwrap();
+        let slot = CredentialSlot::new(credential.to_string(), opened);
         let answer = scene.call_as("GET", "/echo", Some(&slot), None).await;
         assert_eq!(answer.outcome, Outcome::Ok, "{}", text(&answer));
         let shown = format!("{} {:?}", text(&answer), answer.structured());
@@ -511,10 +511,8 @@ async fn what_is_shown_is_what_the_api_received() {
             "cookie",
         ),
     ] {
-        let slot = CredentialSlot {
-            key: credential.to_string(),
-            credential: serde_json::from_value(credential.clone()).unwrap(),
-        };
+        let opened = serde_json::from_value(credential.clone()).unwrap();
+        let slot = CredentialSlot::new(credential.to_string(), opened);
         let answer = scene
             .send(post.clone(), &arguments, Some(&slot), None)
             .await;
@@ -551,10 +549,7 @@ async fn what_is_shown_is_what_the_api_received() {
 
     // A key of the query, and the token of an account, which wins over a credential.
     let key = json!({"kind": "api_key", "in": "query", "name": "key", "value": "abc"});
-    let slot = CredentialSlot {
-        key: "query".to_owned(),
-        credential: serde_json::from_value(key).unwrap(),
-    };
+    let slot = CredentialSlot::new("query".to_owned(), serde_json::from_value(key).unwrap());
     let get = json!({"method": "GET", "path": "/kept?all=1", "parameters": []});
     let answer = scene.send(get.clone(), &json!({}), Some(&slot), None).await;
     let (_, url, headers, body) = of(answer.sent.unwrap());

@@ -1,7 +1,7 @@
 //! Removes secrets from answers (REVIEW-S-5). An API may echo the headers of its request: any
 //! member, and their model, could then read the credential of the workspace.
 
-use std::{borrow::Cow, str};
+use std::{borrow::Cow, str, sync::Arc};
 
 use base64::{
     Engine as _,
@@ -9,7 +9,7 @@ use base64::{
 };
 use bytes::Bytes;
 use http::HeaderMap;
-use memchr::memmem;
+use memchr::memmem::Finder;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -26,13 +26,26 @@ const STRICT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// Secrets, in each form in which they may come back. `Debug` shows none.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Secrets(Vec<String>);
+/// Secrets, in each form in which they may come back. `Debug` shows none. To compute the forms costs
+/// much more than to search for them; a clone shares them.
+#[derive(Clone, Default)]
+pub struct Secrets(Option<Arc<Vec<Form>>>);
+
+/// A text to search for, the search prepared.
+type Form = Finder<'static>;
+
+impl PartialEq for Secrets {
+    fn eq(&self, other: &Self) -> bool {
+        let (ours, theirs) = (self.forms().iter(), other.forms().iter());
+        ours.map(Finder::needle).eq(theirs.map(Finder::needle))
+    }
+}
+
+impl Eq for Secrets {}
 
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Secrets({} forms)", self.0.len())
+        write!(f, "Secrets({} forms)", self.forms().len())
     }
 }
 
@@ -53,21 +66,21 @@ impl Secrets {
         if secret.len() < SHORTEST_SECRET {
             return;
         }
-        self.push(Cow::Borrowed(secret));
+        self.push(secret);
         for before in 0..3 {
             let inside = within_base64(secret.as_bytes(), before);
-            self.push(Cow::Owned(inside.replace('+', "-").replace('/', "_")));
-            self.push(Cow::Owned(inside));
+            self.push(&inside.replace('+', "-").replace('/', "_"));
+            self.push(&inside);
         }
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
         if secret.bytes().all(plain) {
             return;
         }
         let encoded = utf8_percent_encode(secret, STRICT).to_string();
-        self.push(Cow::Owned(encoded.replace("%20", "+")));
+        self.push(&encoded.replace("%20", "+"));
         // RFC 3986 §2.1: the digits are the same in small letters.
-        self.push(Cow::Owned(with_small_digits(&encoded)));
-        self.push(Cow::Owned(encoded));
+        self.push(&with_small_digits(&encoded));
+        self.push(&encoded);
         let quoted = Value::from(secret).to_string();
         let inside = quoted.get(1..quoted.len() - 1).unwrap_or_default();
         for escape in [
@@ -87,7 +100,7 @@ impl Secrets {
                 text.replace('>', "&gt;")
             },
         ] {
-            self.push(Cow::Owned(escape(inside)));
+            self.push(&escape(inside));
         }
     }
 
@@ -122,23 +135,43 @@ impl Secrets {
 
     /// Adds all of others.
     pub fn extend(&mut self, others: Self) {
-        for form in others.0 {
-            self.push(Cow::Owned(form));
+        if self.0.is_none() {
+            *self = others;
+            return;
+        }
+        for form in others.forms() {
+            if self.is_new(form.needle()) {
+                self.insert(form.clone());
+            }
         }
     }
 
-    fn push(&mut self, form: Cow<'_, str>) {
-        if form.len() >= SHORTEST_SECRET && !self.0.iter().any(|known| *known == form) {
-            // The longest first: a token stands inside of its header.
-            let place = self.0.partition_point(|known| known.len() >= form.len());
-            self.0.insert(place, form.into_owned());
+    fn push(&mut self, form: &str) {
+        if form.len() >= SHORTEST_SECRET && self.is_new(form.as_bytes()) {
+            self.insert(Finder::new(form).into_owned());
         }
+    }
+
+    fn forms(&self) -> &[Form] {
+        self.0.as_deref().map_or(&[], Vec::as_slice)
+    }
+
+    fn is_new(&self, form: &[u8]) -> bool {
+        !self.forms().iter().any(|known| known.needle() == form)
+    }
+
+    fn insert(&mut self, form: Form) {
+        let forms = Arc::make_mut(self.0.get_or_insert_default());
+        // The longest first: a token stands inside of its header.
+        let length = form.needle().len();
+        let place = forms.partition_point(|known| known.needle().len() >= length);
+        forms.insert(place, form);
     }
 
     /// Whether any of them is in these bytes.
     pub fn are_in(&self, bytes: &[u8]) -> bool {
-        let mut forms = self.0.iter();
-        forms.any(|form| memmem::find(bytes, form.as_bytes()).is_some())
+        let mut forms = self.forms().iter();
+        forms.any(|form| form.find(bytes).is_some())
     }
 
     /// A text without them. Base64 that has them inside stays Base64.
@@ -154,9 +187,11 @@ impl Secrets {
             }
         }
         let mut masked = text.to_owned();
-        for form in &self.0 {
-            if memmem::find(masked.as_bytes(), form.as_bytes()).is_some() {
-                masked = masked.replace(form.as_str(), MASK);
+        for form in self.forms() {
+            if form.find(masked.as_bytes()).is_some()
+                && let Ok(form) = str::from_utf8(form.needle())
+            {
+                masked = masked.replace(form, MASK);
             }
         }
         Cow::Owned(masked)
@@ -165,15 +200,11 @@ impl Secrets {
     /// A body without them, if they are in it. JSON stays JSON, in the order and with the digits
     /// that it came with.
     pub fn masked_body(&self, body: &Bytes) -> Option<Bytes> {
-        if self.0.is_empty() {
+        if self.forms().is_empty() {
             return None;
         }
-        // A string may hold them behind escapes that no form foresees. Few bodies have such
-        // escapes.
-        let has_escapes =
-            || memmem::find(body, b"\\u").is_some() || memmem::find(body, br"\\").is_some();
         let are_in = self.are_in(body);
-        if !are_in && !has_escapes() {
+        if !are_in && !has_deep_escapes(body) {
             return None;
         }
         if let Ok(text) = str::from_utf8(body)
@@ -237,13 +268,19 @@ impl Secrets {
 
     fn replaced_in(&self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
-        for form in &self.0 {
-            if memmem::find(&bytes, form.as_bytes()).is_some() {
-                bytes = replaced(&bytes, form.as_bytes());
+        for form in self.forms() {
+            if form.find(&bytes).is_some() {
+                bytes = replaced(&bytes, form);
             }
         }
         bytes
     }
+}
+
+/// Whether JSON has `\u` or `\\`: a string may hold secrets behind such escapes in a form that is not
+/// foreseen. Few bodies have them.
+fn has_deep_escapes(json: &[u8]) -> bool {
+    memchr::memchr_iter(b'\\', json).any(|at| matches!(json.get(at + 1), Some(b'u' | b'\\')))
 }
 
 /// The characters of Base64 that a secret alone decides, where `before` bytes stand before it in
@@ -308,13 +345,13 @@ fn with_small_digits(encoded: &str) -> String {
     small.collect()
 }
 
-fn replaced(bytes: &[u8], form: &[u8]) -> Vec<u8> {
+fn replaced(bytes: &[u8], form: &Form) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
-    while let Some(at) = memmem::find(rest, form) {
+    while let Some(at) = form.find(rest) {
         out.extend_from_slice(rest.get(..at).unwrap_or_default());
         out.extend_from_slice(MASK.as_bytes());
-        rest = rest.get(at + form.len()..).unwrap_or_default();
+        rest = rest.get(at + form.needle().len()..).unwrap_or_default();
     }
     out.extend_from_slice(rest);
     out
@@ -397,6 +434,20 @@ mod tests {
         assert_eq!(secrets.masked("pass"), "pass");
         let pair = STANDARD.encode("user:pass");
         assert_eq!(secrets.masked(&format!("pair {pair}")), "pair ••••");
+    }
+
+    /// Rule: REVIEW-S-5
+    #[test]
+    fn s5_secrets_added_to_a_clone_are_not_in_the_original() {
+        let first = of("first-secret");
+        let mut both = first.clone();
+        both.extend(of("second-secret"));
+        assert_eq!(first, of("first-secret"));
+        assert_eq!(first.masked("second-secret"), "second-secret");
+        assert_eq!(both.masked("first-secret second-secret"), "•••• ••••");
+        let mut none = Secrets::default();
+        none.extend(both.clone());
+        assert_eq!(none, both);
     }
 
     #[test]

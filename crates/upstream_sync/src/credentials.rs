@@ -65,8 +65,6 @@ pub async fn open(
     let plaintext = data_key.open(&place, &stored.sealed, now).map_err(fault)?;
     let credential = serde_json::from_slice(plaintext.expose())
         .map_err(|_| ConsoleError::internal("credential", "a sealed credential does not read"))?;
-    Ok(Some(CredentialSlot {
-        key: format!("{source}/{}", stored.version),
-        credential,
-    }))
+    let key = format!("{source}/{}", stored.version);
+    Ok(Some(CredentialSlot::new(key, credential)))
 }

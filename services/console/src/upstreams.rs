@@ -225,10 +225,7 @@ fn slot(credential: Option<Credential>) -> Result<Option<CredentialSlot>, Consol
     let credential = credential.checked().map_err(|error| {
         ConsoleError::invalid("credential_invalid", error.message).field(error.field)
     })?;
-    Ok(Some(CredentialSlot {
-        key: "look".to_owned(),
-        credential,
-    }))
+    Ok(Some(CredentialSlot::new("look".to_owned(), credential)))
 }
 
 /// Looks at an MCP server: what it is and what it offers. Keeps nothing.
@@ -378,7 +375,7 @@ pub(crate) async fn add_upstream(
     stored::insert(&mut tx, new.id, prefix, request.hold_changes, editor.now).await?;
     if let Some(slot) = &slot {
         let (state, tenant) = (&editor.state, editor.workspace.id);
-        let credential = &slot.credential;
+        let credential = slot.credential();
         let version =
             credentials::store(state, &mut tx, tenant, new.id, credential, editor.now).await?;
         // The server was looked at with it.

@@ -192,10 +192,8 @@ fn credential(headers: &HeaderMap) -> Result<Option<CredentialSlot>, InvalidCred
     let credential = Credential::Headers {
         headers: headers.collect(),
     };
-    Ok(Some(CredentialSlot {
-        key: "attach".to_owned(),
-        credential: credential.checked()?,
-    }))
+    let credential = credential.checked()?;
+    Ok(Some(CredentialSlot::new("attach".to_owned(), credential)))
 }
 
 fn tool(draft: &ToolDraft) -> Option<ApiTool> {

@@ -12,7 +12,7 @@ use portolan_bundle::{
         ServerResource, ServerTool, Status, Switch, WebhookStatus,
     },
 };
-use portolan_http_tools::Credential;
+use portolan_http_tools::{Credential, CredentialSlot};
 use portolan_keys::Purpose;
 use portolan_model::{
     api_scope::ApiScope,
@@ -234,7 +234,7 @@ async fn read_sources(
             Some(_) => credentials::open(state, tx, tenant, row.id).await?,
             None => None,
         };
-        let credential = credential.map(|slot| slot.credential);
+        let credential = credential.map(CredentialSlot::into_credential);
         let upstream = match row.kind {
             SourceKind::Mcp => upstreams::find(tx, row.id).await?,
             _ => None,

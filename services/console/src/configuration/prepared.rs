@@ -374,10 +374,7 @@ async fn offer(
     let credential = credential
         .map(|wanted| filled(editor, sent, wanted, None))
         .transpose()?;
-    let slot = credential.map(|credential| CredentialSlot {
-        key: "look".to_owned(),
-        credential,
-    });
+    let slot = credential.map(|credential| CredentialSlot::new("look".to_owned(), credential));
     let (state, workspace) = (&editor.state, &editor.workspace);
     let offer = upstreams::look_at(state, workspace, &url, slot.as_ref()).await;
     offer.map_err(|error| error.field("location"))

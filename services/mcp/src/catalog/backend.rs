@@ -141,12 +141,8 @@ mod tests {
 
     #[test]
     fn a_state_is_noted_when_it_changes_and_else_once_a_minute() {
-        let slot = CredentialSlot {
-            key: "one".to_owned(),
-            credential: Credential::Bearer {
-                token: "secret".to_owned(),
-            },
-        };
+        let token = "secret".to_owned();
+        let slot = CredentialSlot::new("one".to_owned(), Credential::Bearer { token });
         let whose = (TenantId::generate(), SourceId::generate());
         let known = KnownCredential::new(whose, 3, slot);
         let now = OffsetDateTime::UNIX_EPOCH + Duration::days(20_000);

@@ -345,10 +345,8 @@ fn open(
     };
     match credential {
         Some(credential) => {
-            let slot = CredentialSlot {
-                key: token_slot(id, sealed.version, &sealed.sealed),
-                credential,
-            };
+            let key = token_slot(id, sealed.version, &sealed.sealed);
+            let slot = CredentialSlot::new(key, credential);
             Access::With(Arc::new(KnownCredential::new(
                 (tenant, id),
                 sealed.version,

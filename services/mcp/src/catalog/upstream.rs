@@ -41,7 +41,7 @@ impl UpstreamSource {
         settings: &SourceSettings,
     ) -> Self {
         let credential = match &access {
-            Access::With(known) => known.slot.key.as_str(),
+            Access::With(known) => known.slot.key(),
             Access::Account(_) => "account",
             Access::Open | Access::Broken => "",
         };
