@@ -11,9 +11,10 @@ mod watched;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -34,8 +35,7 @@ pub use self::config::ListenConfig;
 pub(crate) use self::permits::AuthorisationReport;
 pub use self::permits::Sharing;
 use self::permits::{ConnectionPermit, ConnectionPermits, ConnectionRefused};
-use self::watched::{Activity, Watched};
-use crate::shortcut::Answering;
+use self::watched::{Activity, RunningConnection, Watched};
 use crate::unrendered::UNRENDERED_CSP;
 
 /// Connections that wait in the kernel while all slots are taken.
@@ -276,7 +276,7 @@ where
         + Send
         + Sync
         + 'static,
-    S::Future: Send,
+    S::Future: Send + Unpin,
 {
     let mut http = http1::Builder::new();
     http.max_buf_size(limits.buffer_bytes)
@@ -417,7 +417,7 @@ where
         + Send
         + Sync
         + 'static,
-    S::Future: Send,
+    S::Future: Send + Unpin,
 {
     async fn connection(self, stream: TcpStream, peer: Peer) {
         let activity = Arc::new(Activity::default());
@@ -470,33 +470,51 @@ struct FromHyper<S> {
 impl<S> hyper::service::Service<Request<Incoming>> for FromHyper<S>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
-    S::Future: Send + 'static,
+    S::Future: Unpin,
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = Exchange<S::Future>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let running = self.activity.begin();
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(self.peer.clone());
-        let answering = self.service.clone().call(request);
-        let says_close = Arc::clone(&self.says_close);
-        Box::pin(async move {
-            let mut answer = answering.await;
-            if says_close.load(Ordering::Relaxed)
-                && let Ok(answer) = &mut answer
-            {
-                answer
-                    .headers_mut()
-                    .insert(CONNECTION, HeaderValue::from_static("close"));
-            }
-            // After an upgrade another protocol keeps the connection alive, and has no heads.
-            if answer.as_ref().is_ok_and(is_upgrade) {
-                running.keep();
-            }
-            drop(running);
+        Exchange {
+            answering: self.service.clone().call(request),
+            running: Some(running),
+            says_close: Arc::clone(&self.says_close),
+        }
+    }
+}
+
+/// Future of one answer.
+struct Exchange<F> {
+    answering: F,
+    /// Until there is an answer.
+    running: Option<RunningConnection>,
+    says_close: Arc<AtomicBool>,
+}
+
+impl<F> Future for Exchange<F>
+where
+    F: Future<Output = Result<Response<Body>, Infallible>> + Unpin,
+{
+    type Output = Result<Response<Body>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut answer = ready!(Pin::new(&mut self.answering).poll(cx))?;
+        if self.says_close.load(Ordering::Relaxed) {
             answer
-        })
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        if let Some(running) = self.running.take()
+            && is_upgrade(&answer)
+        {
+            // Another protocol keeps the connection alive from now on, and has no heads.
+            running.keep();
+        }
+        Poll::Ready(Ok(answer))
     }
 }

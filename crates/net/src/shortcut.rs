@@ -9,10 +9,12 @@ use std::task::{Context, Poll};
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
+use axum::routing::future::RouteFuture;
+use futures_util::future::Either;
 use http::Request;
 use tower::Service;
 
-/// Future of an answer, as every service here returns it.
+/// Future of an answer, where its type has no name.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
 /// Asks the one service for the paths that are its own, and the router for all others.
@@ -36,22 +38,22 @@ impl<S> Shortcut<S> {
 
 impl<S> Service<Request<Body>> for Shortcut<S>
 where
-    S: Service<Request<Body>, Response = Response, Error = Infallible, Future = Answering>,
+    S: Service<Request<Body>, Response = Response, Error = Infallible>,
 {
     type Response = Response;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = Either<S::Future, RouteFuture<Infallible>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         // Neither a router nor any other service here needs to wait until it is ready.
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Answering {
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
         if (self.is_its_own)(request.uri().path()) {
-            self.service.call(request)
+            Either::Left(self.service.call(request))
         } else {
-            Box::pin(self.router.call(request))
+            Either::Right(self.router.call(request))
         }
     }
 }

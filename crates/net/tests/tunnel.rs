@@ -256,14 +256,12 @@ async fn a_listener_gives_the_connection_of_an_upgrade_away_and_does_not_end_it(
             let _ = connection.await;
             drop(tunnel);
         });
-        async {
-            let mut answer = Response::new(Body::empty());
-            *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-            let headers = answer.headers_mut();
-            headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-            headers.insert(header::UPGRADE, HeaderValue::from_static(tunnel::PROTOCOL));
-            Ok::<_, Infallible>(answer)
-        }
+        let mut answer = Response::new(Body::empty());
+        *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let headers = answer.headers_mut();
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(header::UPGRADE, HeaderValue::from_static(tunnel::PROTOCOL));
+        std::future::ready(Ok::<_, Infallible>(answer))
     });
     let bound = listen::bind("127.0.0.1:0".parse().unwrap(), "test").unwrap();
     let at = bound.local_addr().unwrap();

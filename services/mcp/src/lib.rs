@@ -56,10 +56,7 @@ pub use http::state::{McpParts, McpState};
 pub use limits::TenantLedger;
 pub use live_sessions::directory::SessionDirectory;
 pub use payloads::{PayloadForm, payloads};
-use portolan_net::{
-    layers::{Cors, Origins},
-    shortcut::Answering,
-};
+use portolan_net::layers::{Cors, Origins};
 use std::convert::Infallible;
 pub use target::is_endpoint;
 use tower::{Layer, Service};
@@ -71,7 +68,7 @@ use tower::{Layer, Service};
 /// protocol requires.
 pub fn endpoint(
     state: McpState,
-) -> impl Service<Request<Body>, Response = Response, Error = Infallible, Future = Answering>
+) -> impl Service<Request<Body>, Response = Response, Error = Infallible, Future: Send + Unpin + 'static>
 + Clone
 + Send
 + Sync

@@ -1,18 +1,21 @@
 //! The outermost layer: everything that each request needs, in one step.
 
 use std::convert::Infallible;
+use std::future::{Future, Ready, ready};
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, MatchedPath};
 use axum::response::Response;
 use futures_util::FutureExt;
+use futures_util::future::CatchUnwind;
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, StatusCode};
@@ -22,7 +25,6 @@ use super::refusal::refusal;
 use super::security;
 use crate::client_ip::TrustedProxies;
 use crate::listen::{AuthorisationReport, Peer};
-use crate::shortcut::Answering;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -286,11 +288,11 @@ impl<S: std::fmt::Debug> std::fmt::Debug for FrontService<S> {
 impl<S> Service<Request<Body>> for FrontService<S>
 where
     S: Service<Request<Body>, Response = Response, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
+    S::Future: Unpin,
 {
     type Response = Response;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = FrontFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
@@ -309,7 +311,7 @@ where
             tenant: OnceLock::new(),
             mcp_method: OnceLock::new(),
         }));
-        let mut report = Report {
+        let report = Report {
             shared: Arc::clone(&self.shared),
             arrival,
             begun,
@@ -317,29 +319,75 @@ where
             route: request.extensions().get::<MatchedPath>().cloned(),
             status: None,
         };
-        if let Err(answer) = self.shared.admit(&request) {
-            return Box::pin(std::future::ready(Ok(report.finish(*answer))));
-        }
-        request.extensions_mut().insert(report.arrival.clone());
-        // The clone is the one that has been polled ready; ours is replaced by a fresh one.
-        let fresh = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, fresh);
-        Box::pin(async move {
-            let answering = AssertUnwindSafe(async move { inner.call(request).await });
-            let answer = match answering.catch_unwind().await {
-                Ok(Ok(answer)) => answer,
-                Ok(Err(never)) => match never {},
-                Err(_panic) => {
-                    tracing::error!(
-                        request.id = report.arrival.request_id(),
-                        "a handler panicked"
-                    );
-                    internal_error()
+        let answer = match self.shared.admit(&request) {
+            Err(answer) => FrontAnswer::Ready(ready(answer)),
+            Ok(()) => {
+                request.extensions_mut().insert(report.arrival.clone());
+                let calling = AssertUnwindSafe(|| self.inner.call(request));
+                match catch_unwind(calling) {
+                    Ok(answering) => {
+                        FrontAnswer::Handled(AssertUnwindSafe(answering).catch_unwind())
+                    }
+                    Err(_panic) => FrontAnswer::Ready(ready(Box::new(panicked(&report)))),
                 }
-            };
-            Ok(report.finish(answer))
-        })
+            }
+        };
+        FrontFuture {
+            answer,
+            report: Some(report),
+        }
     }
+}
+
+/// Future of an answer behind the [`Front`].
+pub struct FrontFuture<F> {
+    answer: FrontAnswer<F>,
+    /// Until there is an answer. If there is none, it is dropped after the handler.
+    report: Option<Report>,
+}
+
+enum FrontAnswer<F> {
+    Ready(Ready<Box<Response>>),
+    Handled(CatchUnwind<AssertUnwindSafe<F>>),
+}
+
+impl<F> std::fmt::Debug for FrontFuture<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FrontFuture").finish_non_exhaustive()
+    }
+}
+
+impl<F> Future for FrontFuture<F>
+where
+    F: Future<Output = Result<Response, Infallible>> + Unpin,
+{
+    type Output = Result<Response, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answered = match &mut self.answer {
+            FrontAnswer::Ready(answer) => Ok(Ok(*ready!(Pin::new(answer).poll(cx)))),
+            FrontAnswer::Handled(answering) => ready!(Pin::new(answering).poll(cx)),
+        };
+        let report = self.report.take();
+        let answer = match (answered, &report) {
+            (Ok(Ok(answer)), _) => answer,
+            (Ok(Err(never)), _) => match never {},
+            (Err(_panic), Some(report)) => panicked(report),
+            (Err(_panic), None) => internal_error(),
+        };
+        Poll::Ready(Ok(match report {
+            Some(mut report) => report.finish(answer),
+            None => answer,
+        }))
+    }
+}
+
+fn panicked(report: &Report) -> Response {
+    tracing::error!(
+        request.id = report.arrival.request_id(),
+        "a handler panicked"
+    );
+    internal_error()
 }
 
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
