@@ -18,6 +18,7 @@ mod connect;
 mod error;
 mod pool;
 mod redirect;
+mod spare;
 mod streaming;
 mod wire;
 
@@ -44,6 +45,7 @@ pub use crate::resolve::Network;
 
 use self::connect::Guard;
 use self::pool::{NoConnection, Pool};
+use self::spare::Spare;
 use self::wire::{Outgoing, Wire};
 use crate::address::{AddressRefusal, AddressRules};
 use crate::proxies::Proxies;
@@ -351,24 +353,22 @@ impl Egress {
         loop {
             self.check(&url)?;
             let last_try = redirects == Redirects::None;
-            // The copy is of handles only, and only where a second request could follow.
-            let again = if last_try {
-                HeaderMap::new()
-            } else {
-                headers.clone()
-            };
-            let (answer, wire) = self.one_hop(&method, &url, headers, body.clone()).await?;
+            // Only where a second request could follow.
+            let spare = (!last_try || is_repeatable(&method)).then(|| Spare::of(&headers, &body));
+            let hop = self.one_hop(&method, &url, headers, body, spare.as_ref());
+            let (answer, wire) = hop.await?;
             hops += 1;
             let next = if last_try || !redirect::is_redirect(answer.status()) {
                 None
             } else {
                 redirect::next_hop(&url, answer.headers(), hops)
             };
-            let Some(next) = next else {
+            let (Some(next), Some(spare)) = (next, spare) else {
                 return Ok(Answered { answer, wire, url });
             };
             url = next.map_err(|fault| EgressError::Redirect { fault })?;
-            headers = again;
+            headers = spare.headers();
+            body = spare.body;
             if redirect::becomes_get(answer.status(), &method) {
                 method = Method::GET;
                 body = Bytes::new();
@@ -378,21 +378,23 @@ impl Egress {
     }
 
     /// One request and the head of its answer, with the connection that is still to bring the body.
+    /// A repeatable request is sent again from `spare`.
     async fn one_hop(
         &self,
         method: &Method,
         url: &Url,
         headers: HeaderMap,
         body: Bytes,
+        spare: Option<&Spare>,
     ) -> Result<(http::Response<Incoming>, Wire), EgressError> {
         let pool = &self.inner.pool;
-        let repeatable = matches!(*method, Method::GET | Method::HEAD);
+        let spare = spare.filter(|_| is_repeatable(method));
         let mut request = assembled(method.clone(), url, headers, body)?;
         if let Some(name) = tunnel::name_of(url) {
             return self.through_tunnel(name, url, request).await;
         }
-        while let Some(mut wire) = pool.take(url) {
-            let spare = repeatable.then(|| (Instant::now(), request.clone()));
+        let mut sent = Instant::now();
+        while let Some(mut wire) = pool.take(url, sent) {
             let mut error = match wire.ask(request).await {
                 Ok(answer) => return Ok((answer, wire)),
                 Err(error) => error,
@@ -400,13 +402,15 @@ impl Egress {
             // No byte of the request was sent.
             if let Some(unsent) = error.take_message() {
                 request = unsent;
+                sent = Instant::now();
                 continue;
             }
             match spare {
-                Some((sent, spare))
+                Some(spare)
                     if sent.elapsed() < STALE_WITHIN && closed_before_answer(error.error()) =>
                 {
-                    request = spare;
+                    let (headers, body) = (spare.headers(), spare.body.clone());
+                    request = assembled(method.clone(), url, headers, body)?;
                     // Once: what breaks on a new connection was not closed for its age.
                     break;
                 }
@@ -493,6 +497,11 @@ struct Answered {
     wire: Wire,
     /// URL that answered, after redirects.
     url: Url,
+}
+
+/// True for a request that may reach its server twice.
+fn is_repeatable(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }
 
 /// Headers that belong to one connection or frame the message (RFC 9110 §7.6.1), or that would

@@ -86,11 +86,11 @@ impl Pool {
     /// Takes a kept connection to the origin of the URL: the one that was used last, which is the
     /// least likely to be closed by the peer. If it is closed, sending on it fails and returns the
     /// request.
-    pub(super) fn take(&self, url: &Url) -> Option<Wire> {
+    pub(super) fn take(&self, url: &Url, now: Instant) -> Option<Wire> {
         let mut idle = self.0.idle();
         let kept = idle.by_origin.get_mut(origin(url))?;
         let last = kept.pop()?;
-        if last.is_young(Instant::now()) {
+        if last.is_young(now) {
             return Some(last.wire);
         }
         // The others are older.
