@@ -111,15 +111,21 @@ impl Watched {
         let deadline = self.deadline();
         // While a request runs the timer ticks on: hyper need not read again when the answer is
         // written, and then only the timer brings us back here.
-        let look_again = deadline.unwrap_or_else(|| Instant::now() + self.idle);
-        if self.timer.deadline() > look_again {
-            self.timer.as_mut().reset(look_again);
+        let idle = self.idle;
+        let look_again = || deadline.unwrap_or_else(|| Instant::now() + idle);
+        // Each read that waits comes here. A timer that ends early enough is left alone, without a
+        // look at the clock.
+        if self.timer.deadline() > deadline.unwrap_or(self.last_byte + idle) {
+            let look_again = look_again();
+            if self.timer.deadline() > look_again {
+                self.timer.as_mut().reset(look_again);
+            }
         }
         while self.timer.as_mut().poll(cx).is_ready() {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return true;
             }
-            self.timer.as_mut().reset(look_again);
+            self.timer.as_mut().reset(look_again());
         }
         false
     }
