@@ -139,7 +139,11 @@ impl Visit for Fields<'_> {
         let form = self.form;
         self.field(field, |out| match form {
             Form::Text => write!(out, "{value:?}"),
-            Form::Json => quoted(out, &format!("{value:?}")),
+            Form::Json => {
+                out.write_char('"')?;
+                write!(Escaped(out), "{value:?}")?;
+                out.write_char('"')
+            }
         });
     }
 
@@ -206,23 +210,37 @@ fn now(out: &mut Writer<'_>) -> fmt::Result {
     out.write_str(std::str::from_utf8(&digits).unwrap_or_default())
 }
 
-/// Writes the text in quotes. The values of a request's line are names and digits. Other characters
-/// are escaped, so that they can end neither the string nor the line.
+/// Escapes what is written through it.
+struct Escaped<'w, 'a>(&'w mut Writer<'a>);
+
+impl fmt::Write for Escaped<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        escaped(self.0, text)
+    }
+}
+
+/// Writes the text in quotes.
 fn quoted(out: &mut Writer<'_>, text: &str) -> fmt::Result {
     out.write_char('"')?;
+    escaped(out, text)?;
+    out.write_char('"')
+}
+
+/// Writes the inside of a quoted text. The values of a request's line are names and digits. Other characters
+/// are escaped, so that they can end neither the string nor the line.
+fn escaped(out: &mut Writer<'_>, text: &str) -> fmt::Result {
     let is_plain = |byte: u8| (b' '..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
     if text.bytes().all(is_plain) {
-        out.write_str(text)?;
-    } else {
-        for c in text.chars() {
-            match c {
-                '"' | '\\' => write!(out, "\\{c}")?,
-                c if c.is_control() => write!(out, "\\u{:04x}", u32::from(c))?,
-                c => out.write_char(c)?,
-            }
+        return out.write_str(text);
+    }
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => write!(out, "\\{c}")?,
+            c if c.is_control() => write!(out, "\\u{:04x}", u32::from(c))?,
+            c => out.write_char(c)?,
         }
     }
-    out.write_char('"')
+    Ok(())
 }
 
 #[cfg(test)]
