@@ -410,20 +410,12 @@ fn shown_json(body: &[u8]) -> Result<String, String> {
 /// that is not either, or is: parse the text itself.
 fn compact(text: &str) -> Result<Option<String>, String> {
     let mut out = String::new();
-    let (mut in_string, mut escaped, mut depth) = (false, false, 0_usize);
+    let mut depth = 0_usize;
     let mut start = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        if in_string {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => in_string = false,
-                _ => {}
-            }
-            continue;
-        }
+    let mut bytes = text.bytes().enumerate();
+    while let Some((at, byte)) = bytes.next() {
         match byte {
-            b'"' => in_string = true,
+            b'"' => skip_string(&mut bytes),
             b'{' | b'[' => {
                 depth += 1;
                 if depth > MAX_JSON_DEPTH {
@@ -446,6 +438,17 @@ fn compact(text: &str) -> Result<Option<String>, String> {
     }
     out.push_str(&text[start..]);
     Ok(Some(out))
+}
+
+/// Goes on behind the quote that ends a string.
+fn skip_string(bytes: &mut impl Iterator<Item = (usize, u8)>) {
+    while let Some((_, byte)) = bytes.next() {
+        match byte {
+            b'\\' => _ = bytes.next(),
+            b'"' => return,
+            _ => {}
+        }
+    }
 }
 
 fn refusal(response: &EgressResponse) -> String {
@@ -510,20 +513,23 @@ fn line(status: StatusCode) -> String {
 }
 
 /// Essence of the content type, lower case.
-fn media_type(headers: &HeaderMap) -> Option<String> {
+fn media_type(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     let text = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
-    let essence = text
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
+    let essence = text.split(';').next().unwrap_or_default().trim();
     let sound = essence.len() < 128
         && essence.contains('/')
         && essence
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+/".contains(&b));
-    sound.then_some(essence)
+    if !sound {
+        return None;
+    }
+    let is_lower = !essence.bytes().any(|b| b.is_ascii_uppercase());
+    Some(if is_lower {
+        essence.into()
+    } else {
+        essence.to_ascii_lowercase().into()
+    })
 }
 
 fn is_json(essence: &str) -> bool {

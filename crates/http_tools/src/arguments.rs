@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::{
     effort::{self, Bounds, Counted, SeenNode, pattern::Pattern},
     plan::RequestPlan,
+    prepared::PreparedPlan,
     survey,
     tree::{Tree, Trees},
 };
@@ -207,7 +208,7 @@ pub struct CompiledTool(Arc<Parts>);
 struct Parts {
     input_schema: Value,
     output_schema: Option<Value>,
-    plan: RequestPlan,
+    plan: PreparedPlan,
     input: OnceLock<Result<OfValues, String>>,
     output: OnceLock<Option<Checker<Trees>>>,
 }
@@ -215,7 +216,7 @@ struct Parts {
 impl std::fmt::Debug for CompiledTool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CompiledTool")
-            .field("plan", &self.0.plan)
+            .field("plan", self.0.plan.plan())
             .finish_non_exhaustive()
     }
 }
@@ -226,7 +227,7 @@ impl CompiledTool {
         Self(Arc::new(Parts {
             input_schema,
             output_schema,
-            plan,
+            plan: PreparedPlan::new(plan),
             input: OnceLock::new(),
             output: OnceLock::new(),
         }))
@@ -244,6 +245,11 @@ impl CompiledTool {
 
     /// How arguments become a request.
     pub fn plan(&self) -> &RequestPlan {
+        self.0.plan.plan()
+    }
+
+    /// The same, with the parts that are the same in every call.
+    pub(crate) fn prepared(&self) -> &PreparedPlan {
         &self.0.plan
     }
 

@@ -67,7 +67,7 @@ fn whole(plan: &PlanBody, argument: &str, value: &Value) -> Result<Encoded, Argu
         BodyEncoding::Json => {
             serde_json::to_vec(value).map_err(|_| fault("cannot be written as JSON"))?
         }
-        BodyEncoding::Text => parameter_style::bare(value).into_bytes(),
+        BodyEncoding::Text => parameter_style::bare(value).into_owned().into_bytes(),
         BodyEncoding::Binary => {
             let text = value.as_str().ok_or_else(|| fault("must be base64 text"))?;
             decode(text).ok_or_else(|| fault("is not valid base64"))?
@@ -244,7 +244,7 @@ fn piece(
     let bytes = if kind.as_deref().is_some_and(|kind| kind.contains("json")) {
         value.to_string().into_bytes()
     } else {
-        parameter_style::bare(value).into_bytes()
+        parameter_style::bare(value).into_owned().into_bytes()
     };
     if let Some(kind) = kind {
         head.push_str(&format!("Content-Type: {kind}\r\n"));

@@ -77,8 +77,8 @@ pub(crate) struct Bounds {
     pub(crate) steps: usize,
     /// When its time is over.
     pub(crate) until: Instant,
-    /// Signals that the caller is gone.
-    pub(crate) stop: Stop,
+    /// Signals that the caller is gone; `None` if the caller waits in any case.
+    pub(crate) stop: Option<Stop>,
 }
 
 impl Bounds {
@@ -87,7 +87,7 @@ impl Bounds {
         Self {
             steps,
             until: Instant::now() + LONGEST_CHECK,
-            stop: Stop::default(),
+            stop: None,
         }
     }
 }
@@ -106,7 +106,7 @@ pub(crate) enum GivenUp {
 /// What else than its steps ends the work of this thread.
 struct Ends {
     until: Instant,
-    stop: Stop,
+    stop: Option<Stop>,
 }
 
 thread_local! {
@@ -202,7 +202,7 @@ pub(crate) fn spend_value(value: &Value) {
 fn look_around() {
     let why = ENDS.with_borrow(|ends| {
         let ends = ends.as_ref()?;
-        if ends.stop.is_set() {
+        if ends.stop.as_ref().is_some_and(Stop::is_set) {
             Some(GivenUp::Stopped)
         } else if Instant::now() > ends.until {
             Some(GivenUp::TooLate)

@@ -141,7 +141,7 @@ async fn ready(
     tool: &CompiledTool,
     arguments: &Map<String, Value>,
 ) -> Result<Ready, Box<ToolAnswer>> {
-    let built = request::build(tool.plan(), &caller.target.base_url, arguments);
+    let built = request::build(tool.prepared(), &caller.target.base_url, arguments);
     let mut built = built.map_err(|error| match error {
         BuildError::Arguments(faults) => Box::new(ToolAnswer::invalid(faults)),
         BuildError::Plan(_) => not_sent(format!(

@@ -134,7 +134,7 @@ pub fn read(
     let bounds = Bounds {
         steps: STEPS + bytes.len().saturating_mul(STEPS_A_BYTE),
         until,
-        stop: stop.clone(),
+        stop: Some(stop.clone()),
     };
     let work = || Document::parse(bytes).map(|document| import(&document, options));
     match effort::within(bounds, work) {

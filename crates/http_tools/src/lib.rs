@@ -31,6 +31,7 @@ pub mod operation;
 mod outgoing;
 pub mod parameter_style;
 pub mod plan;
+pub mod prepared;
 mod proof;
 pub mod refs;
 pub mod request;

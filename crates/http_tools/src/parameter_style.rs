@@ -1,5 +1,7 @@
 //! Values as text in the styles of OpenAPI 3 (OpenAPI 3.1.1 §4.8.12, "Style Examples").
 
+use std::borrow::Cow;
+
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
@@ -29,62 +31,115 @@ const RESERVED: &AsciiSet = &STRICT
     .remove(b'=');
 
 /// Percent-encodes one value or name.
-pub fn encode(text: &str) -> String {
-    utf8_percent_encode(text, STRICT).to_string()
+pub fn encode(text: &str) -> Cow<'_, str> {
+    utf8_percent_encode(text, STRICT).into()
 }
 
 /// A value as bare text: strings as they are, null as nothing, nested lists and objects as JSON.
-pub fn bare(value: &Value) -> String {
+pub fn bare(value: &Value) -> Cow<'_, str> {
     match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
+        Value::String(text) => text.into(),
+        Value::Null => "".into(),
+        other => other.to_string().into(),
     }
 }
 
-fn joined(value: &Value, separator: &str, pair: &str, enc: impl Fn(&str) -> String) -> String {
-    match value {
-        Value::Array(items) => items
-            .iter()
-            .map(|item| enc(&bare(item)))
-            .collect::<Vec<_>>()
-            .join(separator),
-        Value::Object(fields) => fields
-            .iter()
-            .map(|(name, item)| format!("{}{pair}{}", enc(name), enc(&bare(item))))
-            .collect::<Vec<_>>()
-            .join(separator),
-        scalar => enc(&bare(scalar)),
+/// The form of a value's characters in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Characters {
+    /// All but the unreserved ones are percent-encoded.
+    Encoded,
+    /// Reserved ones stay, too (OpenAPI: `allowReserved`).
+    Reserved,
+    /// All stay.
+    AsTheyAre,
+}
+
+impl Characters {
+    fn write(self, out: &mut String, text: &str) {
+        match self {
+            Self::Encoded => out.extend(utf8_percent_encode(text, STRICT)),
+            Self::Reserved => out.extend(utf8_percent_encode(text, RESERVED)),
+            Self::AsTheyAre => out.push_str(text),
+        }
+    }
+
+    fn write_value(self, out: &mut String, value: &Value) {
+        self.write(out, &bare(value));
+    }
+
+    /// Writes a value; the items of a list, and the members of an object, with a separator between
+    /// them. `pair` stands between a member's name and its value.
+    fn write_joined(self, out: &mut String, value: &Value, separator: &str, pair: &str) {
+        match value {
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        out.push_str(separator);
+                    }
+                    self.write_value(out, item);
+                }
+            }
+            Value::Object(fields) => {
+                for (index, (name, item)) in fields.iter().enumerate() {
+                    if index > 0 {
+                        out.push_str(separator);
+                    }
+                    self.write(out, name);
+                    out.push_str(pair);
+                    self.write_value(out, item);
+                }
+            }
+            scalar => self.write_value(out, scalar),
+        }
     }
 }
 
-/// A path parameter: the text that replaces `{name}`, percent-encoded.
-pub(crate) fn path(name: &str, value: &Value, style: Style, explode: bool) -> String {
+/// A path parameter: appends the text that replaces `{name}`, percent-encoded.
+pub(crate) fn path(out: &mut String, name: &str, value: &Value, style: Style, explode: bool) {
+    let encoded = Characters::Encoded;
     match style {
         Style::Label => {
             let (separator, pair) = if explode { (".", "=") } else { (",", ",") };
-            format!(".{}", joined(value, separator, pair, encode))
+            out.push('.');
+            encoded.write_joined(out, value, separator, pair);
         }
         Style::Matrix => match value {
-            Value::Array(items) if explode => items
-                .iter()
-                .map(|item| format!(";{}={}", encode(name), encode(&bare(item))))
-                .collect(),
-            Value::Object(fields) if explode => fields
-                .iter()
-                .map(|(key, item)| format!(";{}={}", encode(key), encode(&bare(item))))
-                .collect(),
-            Value::Null => format!(";{}", encode(name)),
-            Value::String(text) if text.is_empty() => format!(";{}", encode(name)),
-            other => format!(";{}={}", encode(name), joined(other, ",", ",", encode)),
+            Value::Array(items) if explode => {
+                for item in items {
+                    matrix(out, name, |out| encoded.write_value(out, item));
+                }
+            }
+            Value::Object(fields) if explode => {
+                for (key, item) in fields {
+                    matrix(out, key, |out| encoded.write_value(out, item));
+                }
+            }
+            Value::Null => matrix_name(out, name),
+            Value::String(text) if text.is_empty() => matrix_name(out, name),
+            other => matrix(out, name, |out| encoded.write_joined(out, other, ",", ",")),
         },
-        _ => joined(value, ",", if explode { "=" } else { "," }, encode),
+        _ => encoded.write_joined(out, value, ",", if explode { "=" } else { "," }),
     }
+}
+
+fn matrix_name(out: &mut String, name: &str) {
+    out.push(';');
+    Characters::Encoded.write(out, name);
+}
+
+fn matrix(out: &mut String, name: &str, value: impl FnOnce(&mut String)) {
+    matrix_name(out, name);
+    out.push('=');
+    value(out);
 }
 
 /// A header: RFC 9110 list syntax, not percent-encoded (OpenAPI: simple style).
 pub(crate) fn header(value: &Value, explode: bool) -> String {
-    joined(value, ",", if explode { "=" } else { "," }, str::to_owned)
+    let mut out = String::new();
+    let pair = if explode { "=" } else { "," };
+    Characters::AsTheyAre.write_joined(&mut out, value, ",", pair);
+    out
 }
 
 /// The form of reserved characters (RFC 3986 §2.2) in a query.
@@ -105,29 +160,37 @@ pub(crate) fn query(
     explode: bool,
     reserved: ReservedCharacters,
 ) {
-    let enc = |text: &str| match reserved {
-        ReservedCharacters::Kept => utf8_percent_encode(text, RESERVED).to_string(),
-        ReservedCharacters::Encoded => encode(text),
+    let characters = match reserved {
+        ReservedCharacters::Kept => Characters::Reserved,
+        ReservedCharacters::Encoded => Characters::Encoded,
+    };
+    let joined = |query: &mut String, separator: &str| {
+        push_name(query, name);
+        characters.write_joined(query, value, separator, separator);
     };
     match (style, value) {
-        (Style::DeepObject, Value::Object(_) | Value::Array(_)) => deep(query, name, value, &enc),
+        (Style::DeepObject, Value::Object(_) | Value::Array(_)) => {
+            deep(query, name, value, characters);
+        }
         (Style::SpaceDelimited, Value::Array(_) | Value::Object(_)) if !explode => {
-            push(query, &encode(name), &joined(value, "%20", "%20", enc));
+            joined(query, "%20");
         }
         (Style::PipeDelimited, Value::Array(_) | Value::Object(_)) if !explode => {
-            push(query, &encode(name), &joined(value, "%7C", "%7C", enc));
+            joined(query, "%7C");
         }
         (_, Value::Array(items)) if explode => {
             for item in items {
-                push(query, &encode(name), &enc(&bare(item)));
+                push_name(query, name);
+                characters.write_value(query, item);
             }
         }
         (_, Value::Object(fields)) if explode => {
             for (key, item) in fields {
-                push(query, &encode(key), &enc(&bare(item)));
+                push_name(query, key);
+                characters.write_value(query, item);
             }
         }
-        _ => push(query, &encode(name), &joined(value, ",", ",", enc)),
+        _ => joined(query, ","),
     }
 }
 
@@ -145,7 +208,11 @@ pub(crate) fn cookie(name: &str, value: &Value, explode: bool) -> String {
             .map(|(key, item)| format!("{}={}", encode(key), encode(&bare(item))))
             .collect::<Vec<_>>()
             .join("; "),
-        other => format!("{name}={}", joined(other, ",", ",", encode)),
+        other => {
+            let mut out = format!("{name}=");
+            Characters::Encoded.write_joined(&mut out, other, ",", ",");
+            out
+        }
     }
 }
 
@@ -158,13 +225,22 @@ pub(crate) fn push(query: &mut String, encoded_name: &str, encoded_value: &str) 
     query.push_str(encoded_value);
 }
 
+/// The begin of a pair. Its value follows.
+fn push_name(query: &mut String, name: &str) {
+    if !query.is_empty() {
+        query.push('&');
+    }
+    Characters::Encoded.write(query, name);
+    query.push('=');
+}
+
 /// `filter[a][b]=1`. Lists of scalars repeat `name[]`, as Rails, PHP and Stripe read them; lists of
 /// objects are numbered.
-fn deep(query: &mut String, prefix: &str, value: &Value, enc: &impl Fn(&str) -> String) {
+fn deep(query: &mut String, prefix: &str, value: &Value, characters: Characters) {
     match value {
         Value::Object(fields) => {
             for (key, item) in fields {
-                deep(query, &format!("{prefix}[{key}]"), item, enc);
+                deep(query, &format!("{prefix}[{key}]"), item, characters);
             }
         }
         Value::Array(items) => {
@@ -175,10 +251,13 @@ fn deep(query: &mut String, prefix: &str, value: &Value, enc: &impl Fn(&str) -> 
                 } else {
                     format!("{prefix}[]")
                 };
-                deep(query, &name, item, enc);
+                deep(query, &name, item, characters);
             }
         }
-        scalar => push(query, &encode(prefix), &enc(&bare(scalar))),
+        scalar => {
+            push_name(query, prefix);
+            characters.write_value(query, scalar);
+        }
     }
 }
 
@@ -207,7 +286,11 @@ mod tests {
         let (empty, string) = (json!(""), json!("blue"));
         let array = json!(["blue", "black", "brown"]);
         let object = json!({"R": 100, "G": 200, "B": 150});
-        let p = |style, explode, value: &Value| path("color", value, style, explode);
+        let p = |style, explode, value: &Value| {
+            let mut out = String::new();
+            path(&mut out, "color", value, style, explode);
+            out
+        };
 
         assert_eq!(p(Style::Matrix, false, &empty), ";color");
         assert_eq!(p(Style::Matrix, false, &string), ";color=blue");
@@ -270,10 +353,9 @@ mod tests {
 
     #[test]
     fn values_cannot_leave_their_place() {
-        assert_eq!(
-            path("id", &json!("../a/b?c#d"), Style::Simple, false),
-            "..%2Fa%2Fb%3Fc%23d"
-        );
+        let mut out = "/".to_owned();
+        path(&mut out, "id", &json!("../a/b?c#d"), Style::Simple, false);
+        assert_eq!(out, "/..%2Fa%2Fb%3Fc%23d");
         assert_eq!(
             q(Style::Form, true, &json!("a&b=c d+é")),
             "color=a%26b%3Dc%20d%2B%C3%A9"

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use url::{Position, Url};
@@ -13,6 +13,7 @@ use crate::{
     body,
     parameter_style::{self, ReservedCharacters},
     plan::{Location, ParameterEncoding, PlanParameter, RequestPlan, Style},
+    prepared::PreparedPlan,
     refs::escape_step,
 };
 
@@ -42,41 +43,36 @@ pub enum BuildError {
 
 /// Builds the request of one call. `arguments` are already valid against the tool's schema.
 pub fn build(
-    plan: &RequestPlan,
+    prepared: &PreparedPlan,
     base_url: &Url,
     arguments: &Map<String, Value>,
 ) -> Result<BuiltRequest, BuildError> {
-    let method = Method::from_bytes(plan.method.as_bytes())
-        .map_err(|_| BuildError::Plan("its method is not valid"))?;
+    let plan = prepared.plan();
+    let method = prepared.method.clone();
+    let method = method.ok_or(BuildError::Plan("its method is not valid"))?;
     let mut headers = HeaderMap::new();
-    let accept = plan
-        .accept
-        .as_deref()
-        .and_then(|types| HeaderValue::try_from(types).ok());
-    headers.insert(
-        header::ACCEPT,
-        accept.unwrap_or_else(|| HeaderValue::from_static("application/json, */*;q=0.5")),
-    );
+    headers.insert(header::ACCEPT, prepared.accept.clone());
 
     let (template, fixed_query) = plan
         .path
         .split_once('?')
         .unwrap_or((plan.path.as_str(), ""));
-    let mut query = [base_url.query().unwrap_or_default(), fixed_query]
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join("&");
+    let mut query = base_url.query().unwrap_or_default().to_owned();
+    if !query.is_empty() && !fixed_query.is_empty() {
+        query.push('&');
+    }
+    query.push_str(fixed_query);
     let mut cookies = String::new();
-    for parameter in &plan.parameters {
+    for (parameter, name) in plan.parameters.iter().zip(&prepared.header_names) {
         let Some(value) = arguments.get(&parameter.argument) else {
             continue;
         };
         match parameter.location {
             Location::Query => add_to_query(&mut query, parameter, value),
             Location::Header => {
-                let (name, value) = header_of(parameter, value)?;
-                headers.insert(name, value);
+                let name = name.clone();
+                let name = name.ok_or(BuildError::Plan("a header's name is not valid"))?;
+                headers.insert(name, header_value(parameter, value)?);
             }
             Location::Cookie => add_cookie(&mut cookies, parameter, value),
             Location::Path => {}
@@ -89,9 +85,8 @@ pub fn build(
     }
 
     let mut url = base_url.clone();
-    let path = path_of(plan, template, arguments)?;
-    let whole = format!("{}{path}", base_url.path().trim_end_matches('/'));
-    url.set_path(&whole);
+    let base_path = base_url.path().trim_end_matches('/');
+    url.set_path(&path_of(plan, base_path, template, arguments)?);
     url.set_query((!query.is_empty()).then_some(query.as_str()));
     url.set_fragment(None);
     if url[..Position::BeforePath] != base_url[..Position::BeforePath] {
@@ -165,37 +160,34 @@ const DECODED: usize = 3;
 /// decoded again (REVIEW-S-11). Some APIs stand behind a proxy that decodes a path before it is
 /// routed. What follows a semicolon is no part of a segment's name for some.
 fn has_dot_segment(text: &str) -> bool {
+    let is_dots = |segment: &str| {
+        let name = segment.split(';').next().unwrap_or_default();
+        matches!(name.trim(), "." | "..")
+    };
     let mut text = Cow::Borrowed(text);
     for _ in 0..DECODED {
-        let mut segments = text.split(['/', '\\']);
-        let name = |segment: &str| {
-            segment
-                .split(';')
-                .next()
-                .unwrap_or_default()
-                .trim()
-                .to_owned()
-        };
-        if segments.any(|segment| matches!(name(segment).as_str(), "." | "..")) {
+        if text.split(['/', '\\']).any(is_dots) {
             return true;
         }
-        let decoded = percent_decode_str(&text).decode_utf8_lossy().into_owned();
-        if decoded == *text {
+        // Borrowed: nothing is encoded.
+        let Cow::Owned(decoded) = percent_decode_str(&text).decode_utf8_lossy() else {
             return false;
-        }
+        };
         text = Cow::Owned(decoded);
     }
     false
 }
 
-/// Fills the template. A value may neither be empty nor a dot segment: `DELETE /pets/`
-/// and `/pets/..` are other resources than the one the model named.
+/// Fills the template, behind the path of the base URL. A value may neither be empty nor a dot
+/// segment: `DELETE /pets/` and `/pets/..` are other resources than the one the model named.
 fn path_of(
     plan: &RequestPlan,
+    base_path: &str,
     template: &str,
     arguments: &Map<String, Value>,
 ) -> Result<String, BuildError> {
-    let mut out = String::with_capacity(template.len() + 32);
+    let mut out = String::with_capacity(base_path.len() + template.len() + 32);
+    out.push_str(base_path);
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
         let Some((name, after)) = after.split_once('}') else {
@@ -215,12 +207,14 @@ fn path_of(
         let value = arguments
             .get(&parameter.argument)
             .ok_or_else(|| fault("is required but missing"))?;
-        let text = match &parameter.encoding {
-            ParameterEncoding::Json => parameter_style::encode(&value.to_string()),
+        let begin = out.len();
+        match &parameter.encoding {
+            ParameterEncoding::Json => out.push_str(&parameter_style::encode(&value.to_string())),
             ParameterEncoding::Style { style, explode, .. } => {
-                parameter_style::path(name, value, *style, *explode)
+                parameter_style::path(&mut out, name, value, *style, *explode);
             }
-        };
+        }
+        let text = &out[begin..];
         let bare = matches!(
             parameter.encoding,
             ParameterEncoding::Style {
@@ -231,34 +225,29 @@ fn path_of(
         if text.is_empty() && bare {
             return Err(fault("must not be empty: it is part of the path").into());
         }
-        out.push_str(&text);
         rest = after;
-        let decoded = percent_decode_str(&text).decode_utf8_lossy();
+        let decoded = percent_decode_str(text).decode_utf8_lossy();
         if has_dot_segment(&decoded) {
             return Err(fault(DOTS).into());
         }
         // Text next to the value may turn it into a dot segment.
-        let segment = out.rsplit('/').next().unwrap_or_default();
+        let filled = &out[base_path.len()..];
+        let segment = filled.rsplit('/').next().unwrap_or_default();
         if matches!(segment, "." | "..") && (rest.is_empty() || rest.starts_with('/')) {
             return Err(fault(DOTS).into());
         }
     }
     out.push_str(rest);
-    let decoded = percent_decode_str(&out).decode_utf8_lossy();
+    let decoded = percent_decode_str(&out[base_path.len()..]).decode_utf8_lossy();
     if has_dot_segment(&decoded) && !has_dot_segment(template) {
         return Err(ArgumentFaults::one("", DOTS).into());
     }
     Ok(out)
 }
 
-/// A header parameter. CR, LF and other controls never reach the wire (MCP-AB-44); other characters
-/// travel as UTF-8.
-fn header_of(
-    parameter: &PlanParameter,
-    value: &Value,
-) -> Result<(HeaderName, HeaderValue), BuildError> {
-    let name = HeaderName::try_from(parameter.name.as_str())
-        .map_err(|_| BuildError::Plan("a header's name is not valid"))?;
+/// The value of a header parameter. CR, LF and other controls never reach the wire (MCP-AB-44);
+/// other characters travel as UTF-8.
+fn header_value(parameter: &PlanParameter, value: &Value) -> Result<HeaderValue, BuildError> {
     let text = match &parameter.encoding {
         ParameterEncoding::Json => value.to_string(),
         ParameterEncoding::Style { explode, .. } => parameter_style::header(value, *explode),
@@ -271,9 +260,7 @@ fn header_of(
         )
         .into());
     }
-    let value = HeaderValue::from_bytes(text.as_bytes())
-        .map_err(|_| BuildError::Plan("a header's value is not valid"))?;
-    Ok((name, value))
+    HeaderValue::try_from(text).map_err(|_| BuildError::Plan("a header's value is not valid"))
 }
 
 #[cfg(test)]
@@ -313,7 +300,7 @@ mod tests {
         arguments: &Value,
     ) -> Result<BuiltRequest, BuildError> {
         build(
-            plan,
+            &PreparedPlan::new(plan.clone()),
             &Url::parse(base).unwrap(),
             arguments.as_object().unwrap(),
         )
@@ -375,6 +362,38 @@ mod tests {
         assert!(list.is_err(), "a list is one text");
         let beside = self::plan("/a/..{id}", vec![parameter("id", Location::Path)]);
         assert!(request(&beside, "https://a.example", &json!({"id": "/b"})).is_err());
+    }
+
+    #[test]
+    fn a_base_path_of_dots_is_no_fault_of_the_arguments() {
+        let plan = plan("{id}", vec![parameter("id", Location::Path)]);
+        // The base URL's own text is beside the value, and is the source's.
+        let built = request(&plan, "https://a.example/v1..", &json!({"id": "x"})).unwrap();
+        assert_eq!(built.url.path(), "/v1..x");
+        for value in [".", "..", "%2e"] {
+            let refused = request(&plan, "https://a.example/v1", &json!({"id": value}));
+            assert!(refused.is_err(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_plan_that_is_not_valid_fails_calls_that_need_it() {
+        let bad = plan("/x", vec![parameter("X Note", Location::Header)]);
+        assert!(request(&bad, "https://a.example", &json!({})).is_ok());
+        let error = request(&bad, "https://a.example", &json!({"X Note": "a\nb"})).unwrap_err();
+        assert_eq!(error, BuildError::Plan("a header's name is not valid"));
+        let method = RequestPlan {
+            method: "GE T".into(),
+            ..plan("/x", vec![])
+        };
+        let error = request(&method, "https://a.example", &json!({})).unwrap_err();
+        assert_eq!(error, BuildError::Plan("its method is not valid"));
+        let asks = RequestPlan {
+            accept: Some("text/csv".into()),
+            ..plan("/x", vec![])
+        };
+        let built = request(&asks, "https://a.example", &json!({})).unwrap();
+        assert_eq!(built.headers[header::ACCEPT], "text/csv");
     }
 
     #[test]

@@ -79,7 +79,7 @@ fn check_request(tool: &ToolDraft, arguments: &Value, received: &Received) {
             Location::Path => {
                 let encoded = portolan_http_tools::parameter_style::encode(&text);
                 assert!(
-                    received.path.contains(&encoded),
+                    received.path.contains(&*encoded),
                     "{}: {encoded} is not in {}",
                     tool.key,
                     received.path

@@ -296,7 +296,7 @@ pub(crate) async fn try_tool(
 }
 
 /// The entry of a trial in the log of calls.
-fn entry(workspace: &Workspace, at: Timestamp, tool: &str, tried: &Tried) -> Call {
+fn entry(workspace: &Workspace, at: Timestamp, tool: &str, tried: &Tried) -> Call<'static> {
     let took_us = u64::from(tried.trial.duration_ms) * 1000;
     Call {
         id: CallId::at(at),

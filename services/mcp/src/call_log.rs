@@ -107,14 +107,14 @@ impl Logged {
     }
 
     /// Its row, which stands for so many calls.
-    fn row(self, node: &Arc<str>, weight: u32) -> Call {
+    fn row(&self, node: &Arc<str>, weight: u32) -> Call<'_> {
         let claims = &self.caller.claims;
         let named = |key: SessionKey| hex(&digest(&key.0).as_bytes()[..SESSION_DIGITS / 2]);
         Call {
             id: self.id,
             tenant: self.tenant(),
             at: self.at,
-            client_id: Some(claims.client_id.clone()),
+            client_id: Some(claims.client_id.as_str()),
             caller: self.caller.kind,
             user: self.caller.person(),
             grant: Some(claims.gid),
@@ -123,11 +123,12 @@ impl Logged {
             session: self.session.map(named),
             error: self
                 .error
+                .as_ref()
                 .map(|text| text.chars().take(calls::ERROR_CHARS).collect()),
-            server: Some(self.server),
-            item: self.item,
-            client: self.client,
-            client_version: self.client_version,
+            server: Some(self.server.clone()),
+            item: Arc::clone(&self.item),
+            client: self.client.clone(),
+            client_version: self.client_version.clone(),
             outcome: self.outcome,
             status: self.status,
             measures: self.measures,
@@ -150,8 +151,12 @@ struct OfTenant {
 
 /// An entry of the log.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "almost every entry is a call: a box is freed on another thread than its own"
+)]
 enum Entry {
-    Call(Box<Logged>),
+    Call(Logged),
     Use(TenantId, GrantId, Timestamp),
     Seen(TenantId, Seen),
 }
@@ -232,7 +237,7 @@ impl CallLog {
     /// Counts a call and queues its entry. A full queue drops the entry: a call never waits.
     pub(crate) fn write(&self, call: Logged) {
         self.meter.record(call.key(), call.measures);
-        if self.queue.try_send(Entry::Call(Box::new(call))).is_err() {
+        if self.queue.try_send(Entry::Call(call)).is_err() {
             instruments::call_log_dropped(1);
         }
     }
@@ -289,21 +294,20 @@ impl Writer {
 
     async fn write(&mut self, batch: &mut Vec<Entry>) {
         let mut tenants: HashMap<TenantId, OfTenant> = HashMap::new();
-        let (mut rows, mut contents) = (Vec::new(), Vec::new());
+        let (mut kept, mut contents) = (Vec::with_capacity(batch.len()), Vec::new());
         for entry in batch.drain(..) {
             match entry {
+                // A call without a row has no content either.
                 Entry::Call(mut call) => {
-                    let content = call.content.take().map(|taken| ContentOfCall {
-                        tenant: call.tenant(),
-                        call: call.id,
-                        at: call.at,
-                        server: call.server.0,
-                        taken,
-                    });
-                    // A call without a row has no content either.
-                    if let Some(row) = self.weighed(*call) {
-                        rows.push(row);
-                        contents.extend(content);
+                    if let Some(weight) = self.weight(&call) {
+                        contents.extend(call.content.take().map(|taken| ContentOfCall {
+                            tenant: call.tenant(),
+                            call: call.id,
+                            at: call.at,
+                            server: call.server.0,
+                            taken,
+                        }));
+                        kept.push((call, weight));
                     }
                 }
                 Entry::Use(tenant, grant, at) => {
@@ -315,11 +319,11 @@ impl Writer {
                 }
             }
         }
-        if let Err(error) = self.insert(&rows).await {
-            instruments::call_log_dropped(rows.len() as u64);
+        if let Err(error) = self.insert(&kept).await {
+            instruments::call_log_dropped(kept.len() as u64);
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                entries = rows.len(),
+                entries = kept.len(),
                 "cannot write the log of calls"
             );
         }
@@ -343,8 +347,8 @@ impl Writer {
         }
     }
 
-    /// The row of a call, if the budget keeps it.
-    fn weighed(&mut self, call: Logged) -> Option<Call> {
+    /// How many calls the row of a call stands for; `None` if the budget does not keep it.
+    fn weight(&mut self, call: &Logged) -> Option<u32> {
         let judged = Judged {
             tenant: call.tenant(),
             id: call.id.uuid(),
@@ -352,8 +356,7 @@ impl Writer {
             is_error: call.outcome != CallOutcome::Ok,
             took_us: call.measures.took_us,
         };
-        let weight = self.budget.weigh(&judged, seconds(call.at))?;
-        Some(call.row(&self.node, weight))
+        self.budget.weigh(&judged, seconds(call.at))
     }
 
     async fn note(
@@ -412,14 +415,18 @@ impl Writer {
         }
     }
 
-    /// Writes rows of all tenants in one statement.
-    async fn insert(&mut self, rows: &[Call]) -> Result<(), StorageError> {
-        let Some(last) = rows.last() else {
+    /// Writes calls of all tenants, with the weights of their rows, in one statement.
+    async fn insert(&mut self, kept: &[(Logged, u32)]) -> Result<(), StorageError> {
+        let Some((last, _)) = kept.last() else {
             return Ok(());
         };
         self.budget.tidy(seconds(last.at));
+        let rows: Vec<Call<'_>> = kept
+            .iter()
+            .map(|(call, weight)| call.row(&self.node, *weight))
+            .collect();
         let mut tx = self.store.edge(Reason::Metering).await?;
-        calls::insert_many(&mut tx, rows).await?;
+        calls::insert_many(&mut tx, &rows).await?;
         tx.commit().await
     }
 }

@@ -251,7 +251,7 @@ impl Random {
 
 impl History {
     /// One call in the hour that begins then.
-    fn call(&self, hour: Timestamp, random: &mut Random) -> Call {
+    fn call(&self, hour: Timestamp, random: &mut Random) -> Call<'static> {
         let at = hour + Duration::from_micros(random.below(3_600_000_000));
         let tool = random.skewed(TOOLS);
         let (client, caller, era) = &self.clients[random.skewed(6)];
@@ -287,7 +287,7 @@ impl History {
             item: Arc::clone(&self.tools[tool]),
             client: Some(Arc::clone(client)),
             client_version: Some("1.4.2".into()),
-            client_id: Some("https://client.example/metadata.json".to_owned()),
+            client_id: Some("https://client.example/metadata.json"),
             caller: *caller,
             user: is_person.then(|| self.people[random.skewed(200)]),
             grant: None,
@@ -314,7 +314,7 @@ impl History {
         }
     }
 
-    fn key(&self, call: &Call) -> Key {
+    fn key(&self, call: &Call<'_>) -> Key {
         Key {
             tenant: self.tenant,
             server: Some(self.server.0),
@@ -370,12 +370,12 @@ impl Writer {
         self.fold(until + SETTLED).await
     }
 
-    async fn log(&mut self, calls: Vec<Call>) -> Result<()> {
+    async fn log(&mut self, calls: Vec<Call<'static>>) -> Result<()> {
         self.entries += calls.len();
         let mut writing = JoinSet::new();
         let mut rest = calls.into_iter();
         loop {
-            let part: Vec<Call> = rest.by_ref().take(ENTRIES).collect();
+            let part: Vec<Call<'_>> = rest.by_ref().take(ENTRIES).collect();
             if part.is_empty() || writing.len() >= WRITERS {
                 if let Some(written) = writing.join_next().await {
                     written??;

@@ -68,6 +68,17 @@ fn a_json_object_is_text_and_structured_content_tl_13() {
     );
 }
 
+/// Media types have no case (RFC 9110 §8.3.1).
+#[test]
+fn a_media_type_in_capitals_is_that_media_type() {
+    for kind in ["Application/JSON", "APPLICATION/problem+JSON; Q=1"] {
+        let answer = shaped(None, 200, kind, br#"{"a":"\\\" [{"}"#);
+        assert!(answer.structured().is_some(), "{kind}");
+    }
+    let image = shaped(None, 200, "Image/PNG", b"png");
+    assert!(matches!(&image.content[0], Content::Image { mime, .. } if mime == "image/png"));
+}
+
 #[test]
 fn a_json_list_is_text_only_tl_10() {
     let answer = shaped(None, 200, "application/vnd.api+json", b"[1, 2]");

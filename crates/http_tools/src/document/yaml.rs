@@ -407,7 +407,7 @@ mod tests {
     fn s1_reading_can_end_inside_of_one_scalar_and_between_brackets() {
         use std::time::{Duration, Instant};
 
-        use crate::effort::{Bounds, GivenUp, Stop, within};
+        use crate::effort::{Bounds, GivenUp, within};
 
         let inputs = [
             format!("\"{}\"", "word ".repeat(200_000)),
@@ -422,7 +422,7 @@ mod tests {
             let bounds = Bounds {
                 steps: text.len() / A_STEP / 10,
                 until: Instant::now() + Duration::from_secs(600),
-                stop: Stop::default(),
+                stop: None,
             };
             let ended = within(bounds, || read(&text).is_ok());
             assert_eq!(ended, Err(GivenUp::TooMuch), "{}", &text[..8]);

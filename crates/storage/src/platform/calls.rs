@@ -4,7 +4,7 @@
 //! previous release write into `tool_calls`. Its rows beyond `tool_calls_carried` are shown in their
 //! place.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use portolan_metering::{CallEra, CallerKind, Measures, key::outcome_code};
 use portolan_model::{
@@ -22,7 +22,7 @@ pub const ERROR_CHARS: usize = 500;
 
 /// One call.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct Call<'a> {
     /// Its id, of the time at which it came.
     pub id: CallId,
     /// Whose server it is.
@@ -38,7 +38,7 @@ pub struct Call {
     /// Its version.
     pub client_version: Option<Arc<str>>,
     /// The OAuth client, as it calls itself on the wire.
-    pub client_id: Option<String>,
+    pub client_id: Option<&'a str>,
     /// The kind of caller.
     pub caller: CallerKind,
     /// The person.
@@ -69,116 +69,59 @@ pub struct Call {
     pub weight: u32,
 }
 
-/// Calls as columns, for `unnest`.
-#[derive(Debug, Default)]
-struct Columns {
-    ats: Vec<Timestamp>,
-    tenants: Vec<Uuid>,
-    ids: Vec<Uuid>,
-    servers: Vec<Option<Uuid>>,
-    slugs: Vec<Option<String>>,
-    items: Vec<String>,
-    clients: Vec<Option<String>>,
-    versions: Vec<Option<String>>,
-    client_ids: Vec<Option<String>>,
-    callers: Vec<i16>,
-    users: Vec<Option<Uuid>>,
-    grants: Vec<Option<Uuid>>,
-    revisions: Vec<Option<String>>,
-    eras: Vec<i16>,
-    outcomes: Vec<i16>,
-    statuses: Vec<Option<i32>>,
-    took_us: Vec<i64>,
-    wait_us: Vec<i64>,
-    backend_us: Vec<i64>,
-    bytes_in: Vec<i64>,
-    bytes_out: Vec<i64>,
-    errors: Vec<Option<String>>,
-    sessions: Vec<Option<String>>,
-    traces: Vec<Option<Vec<u8>>>,
-    nodes: Vec<Option<String>>,
-    weights: Vec<i32>,
-}
-
-impl Columns {
-    fn push(&mut self, call: &Call) {
-        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-        let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
-        self.ats.push(call.at);
-        self.tenants.push(call.tenant.uuid());
-        self.ids.push(call.id.uuid());
-        let (server, slug) = call.server.as_ref().map(|(id, slug)| (*id, slug)).unzip();
-        self.servers.push(server.map(ServerId::uuid));
-        self.slugs.push(slug.map(|slug| (**slug).to_owned()));
-        self.items.push((*call.item).to_owned());
-        self.clients.push(text(&call.client));
-        self.versions.push(text(&call.client_version));
-        self.client_ids.push(call.client_id.clone());
-        self.callers.push(call.caller.code());
-        self.users.push(call.user.map(UserId::uuid));
-        self.grants.push(call.grant.map(GrantId::uuid));
-        self.revisions.push(call.revision.map(str::to_owned));
-        self.eras.push(call.era.code());
-        self.outcomes.push(outcome_code(call.outcome));
-        self.statuses.push(call.status.map(i32::from));
-        self.took_us.push(number(call.measures.took_us));
-        self.wait_us.push(number(call.wait_us));
-        self.backend_us.push(number(call.measures.backend_us));
-        self.bytes_in.push(number(call.measures.bytes_in));
-        self.bytes_out.push(number(call.measures.bytes_out));
-        // Names of arguments come from clients, and Postgres holds no U+0000.
-        let error = call.error.as_deref();
-        self.errors
-            .push(error.map(|text| text.replace('\0', "\u{fffd}")));
-        self.sessions.push(call.session.clone());
-        self.traces.push(call.trace.map(|trace| trace.to_vec()));
-        self.nodes.push(text(&call.node));
-        self.weights
-            .push(i32::try_from(call.weight).unwrap_or(i32::MAX));
+/// Names of arguments come from clients, and Postgres holds no U+0000.
+fn without_nul(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') {
+        text.replace('\0', "\u{fffd}").into()
+    } else {
+        text.into()
     }
 }
 
 /// Writes many calls in one statement, of all tenants that the scope may write for.
-pub async fn insert_many<'c>(
+pub async fn insert_many<'c, 'a: 'c>(
     tx: &mut impl Tx,
-    calls: impl IntoIterator<Item = &'c Call>,
+    calls: impl IntoIterator<Item = &'c Call<'a>>,
 ) -> Result<(), StorageError> {
-    let mut columns = Columns::default();
-    for call in calls {
-        columns.push(call);
+    fn each<'c, 'a, T>(calls: &[&'c Call<'a>], of: impl FnMut(&'c Call<'a>) -> T) -> Vec<T> {
+        calls.iter().copied().map(of).collect()
     }
+    let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    let calls: Vec<&Call<'_>> = calls.into_iter().collect();
+    let calls = calls.as_slice();
+    // Columns for `unnest`. Texts are borrowed: a statement has thousands of them.
     sqlx::query!(
         "insert into call_log (at, tenant_id, id, server_id, server_slug, item, client, client_version, client_id, caller, user_id, grant_id,
            revision, era, outcome, status, took_us, wait_us, backend_us, bytes_in, bytes_out, error, session, trace_id, node, weight)
          select * from unnest($1::timestamptz[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
            $10::smallint[], $11::uuid[], $12::uuid[], $13::text[], $14::smallint[], $15::smallint[], $16::int[], $17::bigint[], $18::bigint[],
            $19::bigint[], $20::bigint[], $21::bigint[], $22::text[], $23::text[], $24::bytea[], $25::text[], $26::int[])",
-        &columns.ats,
-        &columns.tenants,
-        &columns.ids,
-        &columns.servers as &[Option<Uuid>],
-        &columns.slugs as &[Option<String>],
-        &columns.items,
-        &columns.clients as &[Option<String>],
-        &columns.versions as &[Option<String>],
-        &columns.client_ids as &[Option<String>],
-        &columns.callers,
-        &columns.users as &[Option<Uuid>],
-        &columns.grants as &[Option<Uuid>],
-        &columns.revisions as &[Option<String>],
-        &columns.eras,
-        &columns.outcomes,
-        &columns.statuses as &[Option<i32>],
-        &columns.took_us,
-        &columns.wait_us,
-        &columns.backend_us,
-        &columns.bytes_in,
-        &columns.bytes_out,
-        &columns.errors as &[Option<String>],
-        &columns.sessions as &[Option<String>],
-        &columns.traces as &[Option<Vec<u8>>],
-        &columns.nodes as &[Option<String>],
-        &columns.weights,
+        &each(calls, |call| call.at),
+        &each(calls, |call| call.tenant.uuid()),
+        &each(calls, |call| call.id.uuid()),
+        &each(calls, |call| Some(call.server.as_ref()?.0.uuid())) as &[Option<Uuid>],
+        &each(calls, |call| Some(&*call.server.as_ref()?.1)) as &[Option<&str>],
+        &each(calls, |call| &*call.item) as &[&str],
+        &each(calls, |call| call.client.as_deref()) as &[Option<&str>],
+        &each(calls, |call| call.client_version.as_deref()) as &[Option<&str>],
+        &each(calls, |call| call.client_id) as &[Option<&str>],
+        &each(calls, |call| call.caller.code()),
+        &each(calls, |call| call.user.map(UserId::uuid)) as &[Option<Uuid>],
+        &each(calls, |call| call.grant.map(GrantId::uuid)) as &[Option<Uuid>],
+        &each(calls, |call| call.revision) as &[Option<&str>],
+        &each(calls, |call| call.era.code()),
+        &each(calls, |call| outcome_code(call.outcome)),
+        &each(calls, |call| call.status.map(i32::from)) as &[Option<i32>],
+        &each(calls, |call| number(call.measures.took_us)),
+        &each(calls, |call| number(call.wait_us)),
+        &each(calls, |call| number(call.measures.backend_us)),
+        &each(calls, |call| number(call.measures.bytes_in)),
+        &each(calls, |call| number(call.measures.bytes_out)),
+        &each(calls, |call| call.error.as_deref().map(without_nul)) as &[Option<Cow<'_, str>>],
+        &each(calls, |call| call.session.as_deref()) as &[Option<&str>],
+        &each(calls, |call| call.trace.as_ref().map(<[u8; 16]>::as_slice)) as &[Option<&[u8]>],
+        &each(calls, |call| call.node.as_deref()) as &[Option<&str>],
+        &each(calls, |call| i32::try_from(call.weight).unwrap_or(i32::MAX)),
     )
     .execute(tx.raw())
     .await?;

@@ -341,7 +341,7 @@ async fn partitions_are_dropped_when_their_time_is_over() {
     assert_eq!(rows(&database, "usage_day").await, 0);
 }
 
-fn call(tenant: TenantId, at: Timestamp, item: &str) -> Call {
+fn call(tenant: TenantId, at: Timestamp, item: &str) -> Call<'static> {
     Call {
         id: CallId::at(at),
         tenant,
@@ -350,7 +350,7 @@ fn call(tenant: TenantId, at: Timestamp, item: &str) -> Call {
         item: item.into(),
         client: Some("Claude 100%".into()),
         client_version: Some("2.1".into()),
-        client_id: Some("cli_1".to_owned()),
+        client_id: Some("cli_1"),
         caller: CallerKind::Service,
         user: None,
         grant: None,
@@ -418,6 +418,26 @@ async fn pages_of_calls_have_each_call_once() {
             .unwrap()
             .is_none()
     );
+}
+
+/// Names of arguments come from clients, and Postgres holds no U+0000.
+#[tokio::test]
+async fn an_error_with_a_nul_is_kept_with_a_mark_in_its_place() {
+    let store = Database::new().await.store(4).await;
+    let (tenant, now) = (TenantId::generate(), Clock::system().now());
+    let mut tx = store.tenant(tenant).await.unwrap();
+    let mut named = call(tenant, now, "get");
+    named.error = Some("/a\0b is not known".to_owned());
+    let mut bare = call(tenant, now, "put");
+    (bare.error, bare.client, bare.client_id) = (None, None, None);
+    (bare.server, bare.session, bare.trace) = (None, None, None);
+    calls::insert_many(&mut tx, [&named, &bare]).await.unwrap();
+    let found = calls::find(&mut tx, named.id).await.unwrap().unwrap();
+    assert_eq!(found.error.as_deref(), Some("/a\u{fffd}b is not known"));
+    assert_eq!(found.client_id.as_deref(), Some("cli_1"));
+    let found = calls::find(&mut tx, bare.id).await.unwrap().unwrap();
+    assert_eq!((found.error, found.client), (None, None));
+    assert_eq!((found.server_slug, found.trace), (None, None));
 }
 
 /// A filter finds what fits it, and a text with `%` is a text.
@@ -599,7 +619,7 @@ async fn a_bounded_search_goes_on_until_all_is_read() {
     let (tenant, now) = (TenantId::generate(), Clock::system().now());
     let mut tx = store.tenant(tenant).await.unwrap();
     // Four calls of each moment; a search ends within one.
-    let written: Vec<Call> = (0..60)
+    let written: Vec<Call<'_>> = (0..60)
         .map(|n| {
             let item = if n % 25 == 3 { "rare" } else { "get" };
             call(tenant, now - Duration::milliseconds(n / 4), item)

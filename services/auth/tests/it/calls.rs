@@ -44,7 +44,7 @@ pub(crate) async fn workspace(person: &Browser<'_>) -> TenantId {
     me["workspaces"][0]["id"].as_str().unwrap().parse().unwrap()
 }
 
-pub(crate) fn call(tenant: TenantId, at: Timestamp, tool: &str) -> Call {
+pub(crate) fn call(tenant: TenantId, at: Timestamp, tool: &str) -> Call<'static> {
     Call {
         id: CallId::at(at),
         tenant,
@@ -53,7 +53,7 @@ pub(crate) fn call(tenant: TenantId, at: Timestamp, tool: &str) -> Call {
         item: tool.into(),
         client: Some("=Claude, \"Desktop\"".into()),
         client_version: Some("1.2".into()),
-        client_id: Some("cli_1".to_owned()),
+        client_id: Some("cli_1"),
         caller: CallerKind::Person,
         user: None,
         grant: None,
@@ -76,7 +76,7 @@ pub(crate) fn call(tenant: TenantId, at: Timestamp, tool: &str) -> Call {
     }
 }
 
-pub(crate) async fn write(service: &TestService, written: &[Call]) {
+pub(crate) async fn write(service: &TestService, written: &[Call<'_>]) {
     // Shortly after midnight a call of some minutes ago is of yesterday.
     folds::prepare(&service.store, service.clock.now())
         .await
@@ -219,7 +219,7 @@ async fn an_export_has_all_calls_and_no_formula() {
     let ann = service.person("ann@acme.example").await;
     let tenant = workspace(&ann).await;
     let now = service.clock.now();
-    let many: Vec<Call> = (0..2_300)
+    let many: Vec<Call<'_>> = (0..2_300)
         .map(|n| call(tenant, now - Duration::milliseconds(n / 3), "get"))
         .chain([call(tenant, now, "put")])
         .collect();
