@@ -1,6 +1,8 @@
 //! `notifications/cancelled` (MCP-CN-1…MCP-CN-6). Over HTTP it has an effect in legacy sessions
 //! only (MCP-E-14).
 
+use std::borrow::Cow;
+
 use crate::json::Object;
 use crate::jsonrpc::{self, Params, RequestId};
 use crate::method::Method;
@@ -21,7 +23,7 @@ impl Cancelled {
         let request_id = RequestId::from_raw(&params.get("requestId")?)?;
         Some(Self {
             request_id,
-            reason: params.text("reason"),
+            reason: params.text("reason").map(Cow::into_owned),
         })
     }
 }

@@ -1,5 +1,7 @@
 //! `initialize`: the handshake of the legacy revisions (MCP-L-1…MCP-L-3).
 
+use std::borrow::Cow;
+
 use crate::capability::{ClientCapabilities, ServerCapabilities};
 use crate::error::ErrorKind;
 use crate::json::Object;
@@ -36,7 +38,7 @@ impl InitializeParams {
     /// Reads the parameters. Structural faults are `-32602` with HTTP 400 and the versions served
     /// (MCP-L-3).
     pub fn read(params: &Params) -> Result<Self, ErrorKind> {
-        let requested = params.text("protocolVersion");
+        let requested = params.text("protocolVersion").map(Cow::into_owned);
         let fault = |path: &str, expected: &str| ErrorKind::InvalidInitialize {
             misfit: Misfit::new(path, expected),
             requested: requested.clone(),

@@ -138,11 +138,11 @@ pub struct Brought {
 impl Brought {
     /// Reads the retry members of a request whose result may contain questions (MCP-MR-1).
     pub fn read(params: &Params) -> Result<Self, Misfit> {
-        let [responses, state] = params.pick(["inputResponses", "requestState"]);
+        let responses = params.get("inputResponses");
         if let Some(responses) = &responses {
             read_responses(responses)?;
         }
-        let state = match state {
+        let state = match params.get("requestState") {
             None => None,
             Some(state) => match state.string() {
                 Some(state) => Some(state),

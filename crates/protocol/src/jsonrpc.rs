@@ -1,7 +1,7 @@
 //! JSON-RPC framing (MCP-J-1…MCP-J-19): the first parse keeps `params` as text, so that "unknown
 //! method" and "invalid params" cannot blur, and writing an answer needs no second parse.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::{borrow::Cow, collections::HashSet, ops::Range};
 
 use bytes::Bytes;
 
@@ -12,6 +12,7 @@ use crate::error::{ErrorKind, Refusal, RpcError};
 use crate::json::scan::{self, ScanError};
 use crate::json::write_string;
 use crate::meta_key;
+use crate::method::Method;
 use crate::revision::Revision;
 
 /// The largest body of a POST, in bytes (MCP-J-19).
@@ -21,6 +22,10 @@ pub const MAX_BATCH: usize = 100;
 
 /// The body of a POST after the first parse.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every body is one message, which a box would allocate"
+)]
 pub enum Body {
     /// One message.
     Single(Message),
@@ -45,7 +50,7 @@ pub struct Request {
     /// Repeated exactly in the answer (MCP-J-5).
     pub id: RequestId,
     /// The method as sent; see [`crate::method::Method::of_client`].
-    pub method: Box<str>,
+    pub method: Cow<'static, str>,
     /// The parameters, unread.
     pub params: Params,
 }
@@ -54,7 +59,7 @@ pub struct Request {
 #[derive(Clone, Debug)]
 pub struct Notification {
     /// The method as sent. Unknown ones are accepted and dropped (MCP-J-9).
-    pub method: Box<str>,
+    pub method: Cow<'static, str>,
     /// The parameters, unread.
     pub params: Params,
 }
@@ -72,8 +77,28 @@ pub struct Response {
 #[derive(Clone, Debug, Default)]
 pub struct Params {
     object: Option<Raw>,
+    /// The places of the members [`KNOWN`] within the object; empty for an absent one.
+    places: [Range<usize>; KNOWN.len()],
     meta: Option<Raw>,
+    version: Option<Raw>,
 }
+
+/// The members of parameters that are read most. Their places are noted in one walk, because the
+/// arguments may be megabytes long.
+const KNOWN: [&str; 8] = [
+    "name",
+    "uri",
+    "taskId",
+    "arguments",
+    "_meta",
+    "task",
+    "inputResponses",
+    "requestState",
+];
+/// Number of the members [`KNOWN`] that a header mirrors, or that select the era; they come first.
+const MIRRORED: usize = 5;
+/// The index of `_meta` in [`KNOWN`].
+const META: usize = 4;
 
 impl Params {
     /// The whole object, if there is one.
@@ -81,27 +106,26 @@ impl Params {
         self.object.as_ref()
     }
 
-    /// The member `name`.
+    /// The member `name`; the last one if there are several.
     pub fn get(&self, name: &str) -> Option<Raw> {
-        self.object.as_ref()?.get(name)
+        let place = self.place(name)?;
+        Some(self.object.as_ref()?.part(place))
     }
 
-    /// Several members in one walk; of a member that stands twice, the last.
-    pub fn pick<const N: usize>(&self, names: [&str; N]) -> [Option<Raw>; N] {
-        let mut found = [const { None }; N];
-        if let Some(object) = &self.object {
-            for (key, range) in scan::members(object.as_bytes()) {
-                if let Some(slot) = names.iter().position(|name| key.is(name)) {
-                    found[slot] = Some(Raw::trusted(object.bytes().slice(range)));
-                }
-            }
+    /// The member `name` if it is a string; without a copy if it has no escapes.
+    pub fn text(&self, name: &str) -> Option<Cow<'_, str>> {
+        let place = self.place(name)?;
+        scan::string(self.object.as_ref()?.as_bytes().get(place)?)
+    }
+
+    fn place(&self, name: &str) -> Option<Range<usize>> {
+        match KNOWN.iter().position(|known| *known == name) {
+            Some(slot) => Some(self.places[slot].clone()).filter(|place| !place.is_empty()),
+            None => scan::members(self.object.as_ref()?.as_bytes())
+                .filter(|(key, _)| key.is(name))
+                .last()
+                .map(|(_, place)| place),
         }
-        found
-    }
-
-    /// The member `name` if it is a string.
-    pub fn text(&self, name: &str) -> Option<String> {
-        self.get(name)?.string()
     }
 
     /// `_meta`, of any type.
@@ -111,8 +135,8 @@ impl Params {
 
     /// The value of `_meta["io.modelcontextprotocol/protocolVersion"]`, which selects the era
     /// (MCP-E-2).
-    pub fn version(&self) -> Option<Raw> {
-        self.meta.as_ref()?.get(meta_key::PROTOCOL_VERSION)
+    pub fn version(&self) -> Option<&Raw> {
+        self.version.as_ref()
     }
 
     /// Reads all parameters as `T`; absent parameters read as `{}`.
@@ -128,11 +152,7 @@ impl From<Raw> for Params {
     /// Parameters from an object text; any other kind gives absent parameters.
     fn from(raw: Raw) -> Self {
         if raw.kind() == Kind::Object {
-            let meta = raw.get("_meta");
-            Self {
-                object: Some(raw),
-                meta,
-            }
+            walked(raw).0
         } else {
             Self::default()
         }
@@ -193,13 +213,12 @@ fn invalid(why: impl Into<Cow<'static, str>>, id: Option<RequestId>) -> Refusal 
 
 fn message(raw: &Raw) -> Result<Message, Refusal> {
     const NAMES: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
-    let mut slots: [Option<Raw>; 6] = [const { None }; 6];
+    let text = raw.as_bytes();
+    let mut slots: [Option<Range<usize>>; 6] = [const { None }; 6];
     let mut duplicate = None;
-    for (key, range) in scan::members(raw.as_bytes()) {
+    for (key, range) in scan::members(text) {
         if let Some(slot) = NAMES.iter().position(|name| key.is(name))
-            && slots[slot]
-                .replace(Raw::trusted(raw.bytes().slice(range)))
-                .is_some()
+            && slots[slot].replace(range).is_some()
         {
             duplicate = Some(slot);
         }
@@ -208,40 +227,49 @@ fn message(raw: &Raw) -> Result<Message, Refusal> {
     let known_id = if duplicate == Some(1) {
         None
     } else {
-        id.as_ref().and_then(RequestId::from_raw)
+        id.clone().and_then(|id| RequestId::from_json(&text[id]))
     };
     let refuse = |why| Err(invalid(why, known_id.clone()));
     if duplicate.is_some() {
         return refuse("A member of the message appears twice.");
     }
-    if version.as_ref().and_then(Raw::string).as_deref() != Some("2.0") {
+    let version = version.and_then(|version| scan::string(&text[version]));
+    if version.as_deref() != Some("2.0") {
         return refuse("\"jsonrpc\" must be \"2.0\".");
     }
     if id.is_some() && known_id.is_none() {
         return refuse("\"id\" must be a string or an integer.");
     }
     let Some(method) = method else {
+        let [result, error] = [result, error].map(|part| part.map(|part| raw.part(part)));
         return response_message(result, error, known_id);
     };
     if result.is_some() || error.is_some() {
         return refuse("A message with a \"method\" has neither \"result\" nor \"error\".");
     }
-    let Some(method) = method.string() else {
+    let Some(method) = scan::string(&text[method]).map(named) else {
         return refuse("\"method\" must be a string.");
     };
-    let params = match params {
+    let params = match params.map(|params| raw.part(params)) {
         None => Params::default(),
-        Some(raw) if raw.kind() == Kind::Object => match checked_params(raw) {
-            Ok(params) => params,
-            Err(why) => return refuse(why),
+        Some(object) if object.kind() == Kind::Object => match walked(object) {
+            (params, None) => params,
+            (_, Some(why)) => return refuse(why),
         },
         Some(_) => return refuse("\"params\" must be an object."),
     };
-    let method = method.into_boxed_str();
     Ok(match known_id {
         Some(id) => Message::Request(Request { id, method, params }),
         None => Message::Notification(Notification { method, params }),
     })
+}
+
+/// A method as sent, without a copy if some revision knows it.
+fn named(method: Cow<'_, str>) -> Cow<'static, str> {
+    match Method::from_name(&method).map(Method::name) {
+        Some(name) if name == method => Cow::Borrowed(name),
+        _ => Cow::Owned(method.into_owned()),
+    }
 }
 
 /// A message without a method: a result or an error.
@@ -283,37 +311,64 @@ fn response_message(
     }
 }
 
+/// Parameters of an object, and their fault if they have one.
+///
 /// MCP-J-11: a member that a header mirrors, or that selects the era, must appear once. Otherwise
 /// the check could read one value and the handler another.
-fn checked_params(object: Raw) -> Result<Params, &'static str> {
-    const MIRRORED: [&str; 5] = ["name", "uri", "taskId", "arguments", "_meta"];
-    let mut seen = [false; 5];
-    let mut meta = None;
+fn walked(object: Raw) -> (Params, Option<&'static str>) {
+    let mut fault = None;
+    let mut places: [Range<usize>; KNOWN.len()] = Default::default();
     for (key, range) in scan::members(object.as_bytes()) {
-        let Some(slot) = MIRRORED.iter().position(|name| key.is(name)) else {
+        let Some(slot) = KNOWN.iter().position(|name| key.is(name)) else {
             continue;
         };
-        if seen[slot] {
-            return Err("A member of \"params\" appears twice.");
+        if slot < MIRRORED && !places[slot].is_empty() {
+            fault = Some("A member of \"params\" appears twice.");
         }
-        seen[slot] = true;
-        if slot == 4 {
-            meta = Some(Raw::trusted(object.bytes().slice(range)));
-        }
+        places[slot] = range;
     }
-    if let Some(meta) = &meta {
-        let mut seen = HashSet::new();
-        for (key, _) in scan::members(meta.as_bytes()) {
-            let key = key.text();
-            if key.starts_with(meta_key::RESERVED_PREFIX) && !seen.insert(key) {
-                return Err("A member of \"_meta\" appears twice.");
-            }
+    let meta = Some(places[META].clone()).filter(|place| !place.is_empty());
+    let meta = meta.map(|place| object.part(place));
+    let version = meta.as_ref().and_then(|meta| {
+        let (version, is_sound) = version_of(meta);
+        if !is_sound {
+            fault = fault.or(Some("A member of \"_meta\" appears twice."));
         }
-    }
-    Ok(Params {
+        version
+    });
+    let params = Params {
         object: Some(object),
+        places,
         meta,
-    })
+        version,
+    };
+    (params, fault)
+}
+
+/// The version in `_meta`; false if a reserved key stands there twice (MCP-J-11).
+fn version_of(meta: &Raw) -> (Option<Raw>, bool) {
+    // These stand in most requests. A set of other keys allocates only when there is one.
+    const USUAL: [&str; 4] = [
+        meta_key::PROTOCOL_VERSION,
+        meta_key::CLIENT_INFO,
+        meta_key::CLIENT_CAPABILITIES,
+        meta_key::LOG_LEVEL,
+    ];
+    let mut usual: [Option<Range<usize>>; 4] = [const { None }; 4];
+    let mut others = HashSet::new();
+    let mut is_sound = true;
+    for (key, range) in scan::members(meta.as_bytes()) {
+        let key = key.text();
+        if !key.starts_with(meta_key::RESERVED_PREFIX) {
+            continue;
+        }
+        is_sound &= match USUAL.iter().position(|name| *name == key) {
+            Some(slot) => usual[slot].replace(range).is_none(),
+            None => others.insert(key),
+        };
+    }
+    let [version, ..] = usual;
+    (version.map(|place| meta.part(place)), is_sound)
 }
 
 /// An array body, not yet accepted.
@@ -345,7 +400,7 @@ impl Batch {
                 let why = format!("A batch holds at most {MAX_BATCH} messages.");
                 return Err(invalid(why, None));
             }
-            let element = Raw::trusted(self.array.bytes().slice(range));
+            let element = self.array.part(range);
             if element.kind() != Kind::Object {
                 return refuse("Every element of a batch is a JSON object.");
             }

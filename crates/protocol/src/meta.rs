@@ -38,22 +38,32 @@ impl RequestMeta {
             .map_or_else(|| Ok(Self::default()), Self::common)
     }
 
+    /// Only the token of a request, of any era.
+    pub fn progress_token(params: &Params) -> Result<Option<ProgressToken>, Misfit> {
+        match params.meta() {
+            Some(meta) if meta.kind() == Kind::Object => token(meta.get(PROGRESS_TOKEN)),
+            Some(_) => Err(no_object()),
+            None => Ok(None),
+        }
+    }
+
     /// Metadata of a modern request (MCP-E-7 step 5, MCP-L-14). The misfit is HTTP 400 there: use
     /// `ErrorKind::InvalidMeta`.
     pub fn modern(meta: &Raw) -> Result<Self, Misfit> {
-        let misfit =
-            |key: &str, expected: &str| Misfit::new(format!("params._meta[\"{key}\"]"), expected);
+        let path = |key: &str| format!("params._meta[\"{key}\"]");
+        let misfit = |key: &str, expected: &str| Misfit::new(path(key), expected);
         let mut this = Self::common(meta)?;
-        this.client_capabilities = match meta.get(CLIENT_CAPABILITIES) {
+        let [capabilities, info, level] = meta.pick([CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL]);
+        this.client_capabilities = match capabilities {
             Some(raw) if raw.kind() == Kind::Object => ClientCapabilities::read(&raw),
             Some(_) => return Err(misfit(CLIENT_CAPABILITIES, "expected an object")),
             None => return Err(misfit(CLIENT_CAPABILITIES, "required")),
         };
-        if let Some(raw) = meta.get(CLIENT_INFO) {
-            this.client_info = Some(raw.read(&format!("params._meta[\"{CLIENT_INFO}\"]"))?);
+        if let Some(raw) = info {
+            this.client_info = Some(raw.read_at(|| path(CLIENT_INFO))?);
         }
-        if let Some(raw) = meta.get(LOG_LEVEL) {
-            let level = raw.string().and_then(|text| text.parse().ok());
+        if let Some(raw) = level {
+            let level = raw.text().and_then(|text| text.parse().ok());
             this.log_level = Some(level.ok_or_else(|| misfit(LOG_LEVEL, "expected a log level"))?);
         }
         Ok(this)
@@ -61,25 +71,19 @@ impl RequestMeta {
 
     fn common(meta: &Raw) -> Result<Self, Misfit> {
         if meta.kind() != Kind::Object {
-            return Err(Misfit::new("params._meta", "expected an object"));
+            return Err(no_object());
         }
-        let progress_token = match meta.get("progressToken") {
-            None => None,
-            Some(raw) => Some(ProgressToken::from_raw(&raw).ok_or_else(|| {
-                Misfit::new(
-                    "params._meta.progressToken",
-                    "expected a string or an integer",
-                )
-            })?),
-        };
-        let text = |key: &str| meta.get(key).and_then(|raw| raw.string());
-        let traceparent = text("traceparent").filter(|value| is_traceparent(value));
-        let tracestate = text("tracestate").filter(|value| {
+        let [wanted, traceparent, tracestate, baggage] =
+            meta.pick([PROGRESS_TOKEN, "traceparent", "tracestate", "baggage"]);
+        let progress_token = token(wanted)?;
+        let text = |member: Option<Raw>| member.and_then(|raw| raw.string());
+        let traceparent = text(traceparent).filter(|value| is_traceparent(value));
+        let tracestate = text(tracestate).filter(|value| {
             traceparent.is_some()
                 && value.len() <= 512
                 && value.bytes().all(|b| (0x20..0x7f).contains(&b))
         });
-        let baggage = text("baggage").filter(|value| {
+        let baggage = text(baggage).filter(|value| {
             value.len() <= 8192 && value.bytes().all(|b| (0x20..0x7f).contains(&b))
         });
         Ok(Self {
@@ -90,6 +94,23 @@ impl RequestMeta {
             ..Self::default()
         })
     }
+}
+
+const PROGRESS_TOKEN: &str = "progressToken";
+
+fn token(member: Option<Raw>) -> Result<Option<ProgressToken>, Misfit> {
+    let Some(raw) = member else { return Ok(None) };
+    let token = ProgressToken::from_raw(&raw);
+    token.map(Some).ok_or_else(|| {
+        Misfit::new(
+            "params._meta.progressToken",
+            "expected a string or an integer",
+        )
+    })
+}
+
+fn no_object() -> Misfit {
+    Misfit::new("params._meta", "expected an object")
 }
 
 /// W3C Trace Context §3.2: `00-<32 hex>-<16 hex>-<2 hex>`, lower case, neither id all zero.

@@ -10,7 +10,7 @@ pub mod standalone;
 use crate::error::{ErrorKind, Refusal};
 use crate::header::{self, Dialect, Field, Headers, Mirroring};
 use crate::jsonrpc::{
-    Batch, BatchContent, Body, Kind, Message, Notification, Params, Raw, Request, RequestId,
+    Batch, BatchContent, Body, Message, Notification, Params, Raw, Request, RequestId,
 };
 use crate::meta::{self, RequestMeta};
 use crate::method::Method;
@@ -143,14 +143,12 @@ enum ByEra {
 }
 
 fn by_era(message: Message, headers: &Headers<'_>) -> Result<ByEra, Refusal> {
-    let id = message.request_id().cloned();
-    let id = id.as_ref();
     let key = message.params().and_then(Params::version);
+    let has_key = key.is_some();
     let named_modern = names_modern(&headers.protocol_version);
-    let legacy_key = key.as_ref().and_then(legacy_version);
-    let modern =
-        legacy_key.is_none() && (key.is_some() || (named_modern && message.params().is_some()));
-    single_valued(headers, modern, id)?;
+    let legacy_key = key.and_then(legacy_version);
+    let modern = legacy_key.is_none() && (has_key || (named_modern && message.params().is_some()));
+    single_valued(headers, modern, message.request_id())?;
 
     if let Some(named) = legacy_key {
         // MCP-E-6: a legacy version under the modern key is a legacy message; a header may not
@@ -163,21 +161,17 @@ fn by_era(message: Message, headers: &Headers<'_>) -> Result<ByEra, Refusal> {
             let kind = ErrorKind::HeaderMismatch(
                 "MCP-Protocol-Version differs from the version in _meta".into(),
             );
+            let id = message.request_id();
             return Err(refuse(&kind, Revision::V2026_07_28, id));
         }
         return Ok(ByEra::Legacy(message));
     }
-    match (message, key) {
-        (Message::Request(request), Some(version)) => {
-            modern_request(request, &version, headers).map(ByEra::Modern)
+    match message {
+        Message::Request(request) if has_key => modern_request(request, headers).map(ByEra::Modern),
+        Message::Notification(notification) if has_key || named_modern => {
+            modern_notification(notification, headers).map(ByEra::Modern)
         }
-        (Message::Notification(notification), Some(version)) => {
-            modern_notification(notification, Some(&version), headers).map(ByEra::Modern)
-        }
-        (Message::Notification(notification), None) if named_modern => {
-            modern_notification(notification, None, headers).map(ByEra::Modern)
-        }
-        (Message::Request(request), None) if named_modern => {
+        Message::Request(request) if named_modern => {
             let kind = if Method::from_name(&request.method) == Some(Method::Initialize) {
                 // MCP-E-3: the handshake belongs to the other era.
                 ErrorKind::HeaderMismatch(
@@ -187,9 +181,9 @@ fn by_era(message: Message, headers: &Headers<'_>) -> Result<ByEra, Refusal> {
                 let path = format!("params._meta[\"{}\"]", meta::PROTOCOL_VERSION);
                 ErrorKind::InvalidMeta(crate::jsonrpc::Misfit::new(path, "required"))
             };
-            Err(refuse(&kind, Revision::V2026_07_28, id))
+            Err(refuse(&kind, Revision::V2026_07_28, Some(&request.id)))
         }
-        (message, _) => Ok(ByEra::Legacy(message)),
+        message => Ok(ByEra::Legacy(message)),
     }
 }
 
@@ -238,15 +232,11 @@ fn legacy(message: Message, headers: &Headers<'_>) -> Result<Admitted, Refusal> 
 }
 
 /// The ladder MCP-E-7, steps 1 to 6.
-fn modern_request(
-    request: Request,
-    version: &Raw,
-    headers: &Headers<'_>,
-) -> Result<Admitted, Refusal> {
+fn modern_request(request: Request, headers: &Headers<'_>) -> Result<Admitted, Refusal> {
     let newest = Revision::V2026_07_28;
     let fail = |kind: &ErrorKind| Err(refuse(kind, newest, Some(&request.id)));
     // (1)
-    let Some(requested) = version.string() else {
+    let Some(requested) = request.params.version().and_then(Raw::text) else {
         return fail(&ErrorKind::InvalidMeta(version_misfit()));
     };
     // (2)
@@ -275,6 +265,7 @@ fn modern_request(
     }
     // (4)
     let Some(revision) = served_modern(&requested) else {
+        let requested = requested.into_owned();
         return fail(&ErrorKind::UnsupportedVersion { requested });
     };
     // (5)
@@ -301,12 +292,11 @@ fn modern_request(
 /// MCP-E-14: headers are not required, but those that are there must match.
 fn modern_notification(
     notification: Notification,
-    version: Option<&Raw>,
     headers: &Headers<'_>,
 ) -> Result<Admitted, Refusal> {
     let fail = |kind: &ErrorKind| Err(refuse(kind, Revision::V2026_07_28, None));
-    if let Some(version) = version {
-        let Some(requested) = version.string() else {
+    if let Some(version) = notification.params.version() {
+        let Some(requested) = version.text() else {
             return fail(&ErrorKind::InvalidMeta(version_misfit()));
         };
         if headers
@@ -319,6 +309,7 @@ fn modern_notification(
             ));
         }
         if served_modern(&requested).is_none() {
+            let requested = requested.into_owned();
             return fail(&ErrorKind::UnsupportedVersion { requested });
         }
     }
@@ -350,11 +341,8 @@ fn served_modern(version: &str) -> Option<Revision> {
 }
 
 fn legacy_version(value: &Raw) -> Option<Revision> {
-    if value.kind() != Kind::String {
-        return None;
-    }
     value
-        .string()?
+        .text()?
         .parse::<Revision>()
         .ok()
         .filter(|revision| revision.era() == Era::Legacy)

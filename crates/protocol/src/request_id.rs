@@ -1,13 +1,13 @@
 //! Request ids and progress tokens: string or integer, kept exactly.
 
-use std::fmt;
+use std::{borrow::Cow, fmt, io::Write};
 
 use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::json::{Kind, Raw, write_string};
+use crate::json::{Kind, Raw, scan, write_string};
 
 /// A JSON-RPC id: a string or an integer of any size, repeated with the same type and exact value
 /// (MCP-J-2, MCP-J-5).
@@ -29,10 +29,18 @@ impl RequestId {
     /// Reads an id from its JSON text. `None` for null, fractions, exponents and every other type
     /// (MCP-J-2).
     pub fn from_raw(raw: &Raw) -> Option<Self> {
-        match raw.kind() {
-            Kind::String => raw.string().map(|text| Self(Form::Text(text.into()))),
+        Self::from_json(raw.as_bytes())
+    }
+
+    /// The same, from validated text.
+    pub(crate) fn from_json(json: &[u8]) -> Option<Self> {
+        match Kind::of(json) {
+            Kind::String => {
+                let text = scan::string(json)?;
+                Some(Self(Form::Text(Cow::into_owned(text).into())))
+            }
             Kind::Number => {
-                let digits = raw.as_str();
+                let digits = std::str::from_utf8(json).ok()?;
                 if !digits
                     .bytes()
                     .all(|byte| byte == b'-' || byte.is_ascii_digit())
@@ -61,7 +69,8 @@ impl RequestId {
     /// Appends the id as JSON.
     pub fn write(&self, out: &mut Vec<u8>) {
         match &self.0 {
-            Form::Integer(value) => out.extend_from_slice(value.to_string().as_bytes()),
+            // Writing into memory cannot fail.
+            Form::Integer(value) => drop(write!(out, "{value}")),
             Form::Wide(digits) => out.extend_from_slice(digits.as_bytes()),
             Form::Text(text) => write_string(text, out),
         }

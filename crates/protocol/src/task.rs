@@ -346,7 +346,10 @@ impl TaskParams {
             }
             _ => Vec::new(),
         };
-        Ok(Self { id, responses })
+        Ok(Self {
+            id: id.into_owned(),
+            responses,
+        })
     }
 
     /// MCP-TK-11, MCP-TX-11: unknown, expired and foreign tasks are alike.

@@ -201,32 +201,21 @@ impl CallParams {
     /// checked against the tool's schema later, and faults are reported as
     /// [`crate::revision::Facts::argument_faults`] says.
     pub fn read(params: &Params) -> Result<Self, Misfit> {
-        const NAMES: [&str; 5] = [
-            "name",
-            "arguments",
-            "task",
-            "inputResponses",
-            "requestState",
-        ];
-        // One walk: the arguments may be megabytes long.
-        let [name, arguments, task, input_responses, request_state] = params.pick(NAMES);
-        let text = |member: &str, raw: Option<Raw>| match raw {
-            None => Ok(None),
-            Some(raw) => match raw.string() {
-                Some(text) => Ok(Some(text)),
-                None => Err(Misfit::new(format!("params.{member}"), "expected a string")),
-            },
+        let text = |member: &str| match (params.text(member), params.get(member)) {
+            (Some(text), _) => Ok(Some(text.into_owned())),
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err(Misfit::new(format!("params.{member}"), "expected a string")),
         };
-        let object = |member: &str, raw: Option<Raw>| match raw {
+        let object = |member: &str| match params.get(member) {
             Some(raw) if raw.kind() != Kind::Object => Err(Misfit::new(
                 format!("params.{member}"),
                 "expected an object",
             )),
             fits => Ok(fits),
         };
-        let name = text("name", name)?.ok_or_else(|| Misfit::new("params.name", "required"))?;
-        let arguments = object("arguments", arguments)?;
-        let input_responses = object("inputResponses", input_responses)?;
+        let name = text("name")?.ok_or_else(|| Misfit::new("params.name", "required"))?;
+        let arguments = object("arguments")?;
+        let input_responses = object("inputResponses")?;
         if let Some(responses) = &input_responses
             && let Some((key, _)) = responses
                 .members()
@@ -237,8 +226,10 @@ impl CallParams {
                 "expected an object",
             ));
         }
-        let task = task.filter(|task| task.kind() == Kind::Object);
-        let request_state = text("requestState", request_state)?;
+        let task = params
+            .get("task")
+            .filter(|task| task.kind() == Kind::Object);
+        let request_state = text("requestState")?;
         Ok(Self {
             name,
             arguments,

@@ -152,8 +152,8 @@ impl Call {
 
     /// Reads the token under which the client wants progress.
     pub(crate) fn read_progress(&mut self) -> Result<(), McpError> {
-        let meta = RequestMeta::legacy(&self.params).map_err(|misfit| self.misfit(misfit))?;
-        self.progress = meta.progress_token;
+        let token = RequestMeta::progress_token(&self.params);
+        self.progress = token.map_err(|misfit| self.misfit(misfit))?;
         Ok(())
     }
 

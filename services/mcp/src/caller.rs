@@ -1,6 +1,7 @@
 //! The holder of a good token, with its limits and its revocation.
 
 use std::{
+    borrow::Cow,
     net::IpAddr,
     sync::{
         Arc,
@@ -217,19 +218,73 @@ const SHOWN_CHARS: usize = 64;
 impl ClientName {
     /// A client in the form for the log: printable and short. `None` without a name.
     pub(crate) fn of(card: &Implementation) -> Option<Self> {
-        Some(Self {
-            name: shown(&card.name)?,
-            version: shown(&card.version),
-        })
+        Self::again(card, None)
+    }
+
+    /// The same. Shares the texts with `known`, an earlier name of the client, if they are equal.
+    pub(crate) fn again(card: &Implementation, known: Option<&Self>) -> Option<Self> {
+        let name = shown(&card.name)?;
+        let version = shown(&card.version);
+        let known = known
+            .filter(|known| *known.name == *name && known.version.as_deref() == version.as_deref());
+        Some(known.cloned().unwrap_or_else(|| Self {
+            name: name.into(),
+            version: version.map(Into::into),
+        }))
     }
 }
 
-fn shown(text: &str) -> Option<Arc<str>> {
-    let shown: String = text
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(SHOWN_CHARS)
-        .collect();
-    let shown = shown.trim();
-    (!shown.is_empty()).then(|| shown.into())
+/// A text in the form for the log, without a copy if it has no control characters.
+fn shown(text: &str) -> Option<Cow<'_, str>> {
+    let shown = if text.chars().take(SHOWN_CHARS).any(char::is_control) {
+        let printable = text.chars().filter(|c| !c.is_control());
+        let printable: String = printable.take(SHOWN_CHARS).collect();
+        Cow::Owned(printable.trim().to_owned())
+    } else {
+        let end = text.char_indices().nth(SHOWN_CHARS);
+        Cow::Borrowed(text[..end.map_or(text.len(), |(end, _)| end)].trim())
+    };
+    (!shown.is_empty()).then_some(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_clients_are_shown_printable_and_short() {
+        let long = "é".repeat(70);
+        for (text, expected) in [
+            ("", None),
+            (" \n ", None),
+            ("desk", Some("desk")),
+            (" desk ", Some("desk")),
+            ("de\u{7}sk\n", Some("desk")),
+            ("\u{7} desk", Some("desk")),
+            (long.as_str(), Some(&long[..128])),
+            (&format!("\n{long}"), Some(&long[..128])),
+            (&format!("{}\n", &long[..128]), Some(&long[..128])),
+        ] {
+            assert_eq!(shown(text).as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_unchanged_client_shares_the_texts_of_its_name() {
+        let card = Implementation::new(" desk", "1.2");
+        let first = ClientName::of(&card).unwrap();
+        let again = ClientName::again(&card, Some(&first)).unwrap();
+        assert!(Arc::ptr_eq(&first.name, &again.name));
+        for other in [
+            Implementation::new("desk", "1.3"),
+            Implementation::new("desk", " "),
+            Implementation::new("desks", "1.2"),
+        ] {
+            let changed = ClientName::again(&other, Some(&first)).unwrap();
+            let alone = ClientName::of(&other).unwrap();
+            assert_eq!(changed.name, alone.name);
+            assert_eq!(changed.version, alone.version);
+        }
+        assert!(ClientName::again(&Implementation::new("", "1.2"), Some(&first)).is_none());
+    }
 }

@@ -67,13 +67,17 @@ impl RequestContext<'_> {
         request: Request,
         meta: RequestMeta,
     ) -> Box<Call> {
-        let named = match &meta.client_info {
-            Some(card) => ClientName::of(card),
-            None => self.client_name(),
+        let card = meta.client_info.as_ref();
+        let shown = if revision.facts().era == Era::Modern {
+            self.note_stateless(revision, method, card)
+        } else {
+            card.and_then(ClientName::of)
         };
-        if revision.facts().era == Era::Modern {
-            self.note_stateless(revision, method, meta.client_info.as_ref());
-        }
+        let named = if card.is_some() {
+            shown
+        } else {
+            self.client_name()
+        };
         let (name, version) = named.map(|named| (named.name, named.version)).unzip();
         let client = Client {
             name,
@@ -124,15 +128,17 @@ impl RequestContext<'_> {
         }
     }
 
-    /// Notes a request of the era without sessions.
-    fn note_stateless(&self, revision: Revision, method: Method, card: Option<&Implementation>) {
+    /// Notes a request of the era without sessions. Returns the name on the client's card.
+    fn note_stateless(
+        &self,
+        revision: Revision,
+        method: Method,
+        card: Option<&Implementation>,
+    ) -> Option<ClientName> {
         let board = &self.state.sessions;
         let key = without_session(self.caller.session_principal(), self.server.id);
-        board.used(key, self.now, || self.session_facts(revision, None));
-        board.note(key, self.now, MomentKind::Request, Some(method));
-        if let Some(card) = card.and_then(ClientName::of) {
-            board.introduced(key, card);
-        }
+        let facts = || self.session_facts(revision, None);
+        board.requested(key, self.now, facts, method, card)
     }
 
     fn call(

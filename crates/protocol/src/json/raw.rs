@@ -1,6 +1,6 @@
 //! JSON that only passes through: validated once, shared, never made into a tree.
 
-use std::fmt;
+use std::{borrow::Cow, fmt, ops::Range};
 
 use bytes::Bytes;
 use serde::de::{DeserializeOwned, Error as _};
@@ -72,6 +72,20 @@ impl Misfit {
     }
 }
 
+impl Kind {
+    /// Type of a JSON value by its text, which begins with no white space.
+    pub(crate) fn of(json: &[u8]) -> Self {
+        match json.first() {
+            Some(b'{') => Self::Object,
+            Some(b'[') => Self::Array,
+            Some(b'"') => Self::String,
+            Some(b't' | b'f') => Self::Boolean,
+            Some(b'n') | None => Self::Null,
+            Some(_) => Self::Number,
+        }
+    }
+}
+
 impl Raw {
     /// Takes `text` if it is one JSON value.
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, NotJson> {
@@ -119,6 +133,11 @@ impl Raw {
         Self(bytes.slice(start..end))
     }
 
+    /// The value at `range`, the place of a value within this text.
+    pub(crate) fn part(&self, range: Range<usize>) -> Self {
+        Self(self.0.slice(range))
+    }
+
     /// The JSON text.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -136,14 +155,7 @@ impl Raw {
 
     /// Type of this value.
     pub fn kind(&self) -> Kind {
-        match self.0.first() {
-            Some(b'{') => Kind::Object,
-            Some(b'[') => Kind::Array,
-            Some(b'"') => Kind::String,
-            Some(b't' | b'f') => Kind::Boolean,
-            Some(b'n') | None => Kind::Null,
-            Some(_) => Kind::Number,
-        }
+        Kind::of(&self.0)
     }
 
     /// True for `null`.
@@ -153,11 +165,12 @@ impl Raw {
 
     /// The string, if this is one.
     pub fn string(&self) -> Option<String> {
-        let inner = self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-        if inner.contains(&b'\\') {
-            return serde_json::from_slice(&self.0).ok();
-        }
-        String::from_utf8(inner.to_vec()).ok()
+        self.text().map(Cow::into_owned)
+    }
+
+    /// The string, if this is one; without a copy if it has no escapes.
+    pub fn text(&self) -> Option<Cow<'_, str>> {
+        scan::string(&self.0)
     }
 
     /// The truth value, if this is one.
@@ -174,23 +187,35 @@ impl Raw {
         scan::members(&self.0)
             .filter(|(key, _)| key.is(name))
             .last()
-            .map(|(_, range)| Self(self.0.slice(range)))
+            .map(|(_, range)| self.part(range))
+    }
+
+    /// Several members of an object in one walk; of a member that stands twice, the last.
+    pub fn pick<const N: usize>(&self, names: [&str; N]) -> [Option<Raw>; N] {
+        places(self, names).map(|place| place.map(|place| self.part(place)))
     }
 
     /// The members of an object, in order; nothing for other kinds.
     pub fn members(&self) -> impl Iterator<Item = (String, Raw)> + '_ {
-        scan::members(&self.0)
-            .map(|(key, range)| (key.text().into_owned(), Self(self.0.slice(range))))
+        scan::members(&self.0).map(|(key, range)| (key.text().into_owned(), self.part(range)))
     }
 
     /// The elements of an array; nothing for other kinds.
     pub fn elements(&self) -> impl Iterator<Item = Raw> + '_ {
-        scan::elements(&self.0).map(|range| Self(self.0.slice(range)))
+        scan::elements(&self.0).map(|range| self.part(range))
     }
 
     /// Reads the value as `T`. The error names the place, as seen from `root` (`params`,
     /// `params._meta`, …).
     pub fn read<T: DeserializeOwned>(&self, root: &str) -> Result<T, Misfit> {
+        self.read_at(|| root.to_owned())
+    }
+
+    /// The same, where the place is a text to be made only for a misfit.
+    pub(crate) fn read_at<T: DeserializeOwned>(
+        &self,
+        root: impl FnOnce() -> String,
+    ) -> Result<T, Misfit> {
         // Keeping track of the place costs as much as reading: it is done for what does not fit.
         if let Ok(value) = serde_json::from_slice(&self.0) {
             return Ok(value);
@@ -198,11 +223,11 @@ impl Raw {
         let mut reader = serde_json::Deserializer::from_slice(&self.0);
         serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let inner = error.path().to_string();
-            let path = if inner == "." {
-                root.to_owned()
-            } else {
-                format!("{root}.{inner}")
-            };
+            let mut path = root();
+            if inner != "." {
+                path.push('.');
+                path.push_str(&inner);
+            }
             // serde_json ends its messages with a position within our slice, which is useless to
             // the reader.
             let text = error.inner().to_string();
@@ -214,6 +239,16 @@ impl Raw {
             Misfit { path, expected }
         })
     }
+}
+
+fn places<const N: usize>(object: &Raw, names: [&str; N]) -> [Option<Range<usize>>; N] {
+    let mut found = [const { None }; N];
+    for (key, range) in scan::members(&object.0) {
+        if let Some(slot) = names.iter().position(|name| key.is(name)) {
+            found[slot] = Some(range);
+        }
+    }
+    found
 }
 
 impl fmt::Debug for Raw {

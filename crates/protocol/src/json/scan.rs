@@ -185,6 +185,9 @@ impl Scanner<'_> {
         }
         self.at += 1;
         loop {
+            self.at += run(&self.text[self.at..], |word| {
+                equal(word, b'"') | equal(word, b'\\') | control(word)
+            });
             match self.peek().ok_or(ScanError::Syntax)? {
                 b'"' => {
                     self.at += 1;
@@ -272,15 +275,61 @@ impl Scanner<'_> {
     }
 }
 
+/// Eight bytes of 1.
+const ONES: u64 = u64::MAX / 0xff;
+/// The highest bit of each of eight bytes.
+const HIGHEST: u64 = ONES * 0x80;
+
+/// Number of bytes of `text` before the first that `marks` marks, counted in words of eight bytes.
+/// A rest of fewer bytes is not looked at. `marks` sets the highest bit of each byte that it marks;
+/// only its first mark must be right.
+fn run(text: &[u8], marks: impl Fn(u64) -> u64) -> usize {
+    let (words, _) = text.as_chunks::<8>();
+    let mut at = 0;
+    for word in words {
+        let marked = marks(u64::from_le_bytes(*word));
+        if marked != 0 {
+            return at + (marked.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    at
+}
+
+/// Marks the bytes that are `byte`. A subtraction borrows from the next byte only at a mark, so the
+/// first mark is right.
+const fn equal(word: u64, byte: u8) -> u64 {
+    let zero = word ^ (ONES * byte as u64);
+    zero.wrapping_sub(ONES) & !zero & HIGHEST
+}
+
+/// Marks the bytes below the space, which no JSON string holds. The first mark is right.
+const fn control(word: u64) -> u64 {
+    word.wrapping_sub(ONES * 0x20) & !word & HIGHEST
+}
+
+/// The text of a validated JSON string, without a copy if it has no escapes; `None` for other
+/// kinds.
+pub(crate) fn string(json: &[u8]) -> Option<Cow<'_, str>> {
+    let inner = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    if inner.contains(&b'\\') {
+        return serde_json::from_slice(json).ok().map(Cow::Owned);
+    }
+    std::str::from_utf8(inner).ok().map(Cow::Borrowed)
+}
+
 /// A member name inside a validated text, still in its JSON spelling (quotes excluded).
 #[derive(Clone, Copy)]
-pub(crate) struct Key<'a>(&'a [u8]);
+pub(crate) struct Key<'a> {
+    spelling: &'a [u8],
+    has_escapes: bool,
+}
 
 impl<'a> Key<'a> {
     /// The name, with escapes resolved.
     pub(crate) fn text(self) -> Cow<'a, str> {
-        let plain = std::str::from_utf8(self.0).unwrap_or_default();
-        if self.0.contains(&b'\\') {
+        let plain = std::str::from_utf8(self.spelling).unwrap_or_default();
+        if self.has_escapes {
             serde_json::from_str(&format!("\"{plain}\"")).map_or(Cow::Borrowed(plain), Cow::Owned)
         } else {
             Cow::Borrowed(plain)
@@ -289,7 +338,11 @@ impl<'a> Key<'a> {
 
     /// True if the name is `name`, in any spelling.
     pub(crate) fn is(self, name: &str) -> bool {
-        self.0 == name.as_bytes() || (self.0.contains(&b'\\') && self.text() == name)
+        if self.has_escapes {
+            self.text() == name
+        } else {
+            self.spelling == name.as_bytes()
+        }
     }
 }
 
@@ -316,10 +369,14 @@ impl<'a> Iterator for ScannedMembers<'a> {
         let walk = &mut self.0;
         walk.separator()?;
         let start = walk.at;
-        walk.skip_string();
-        let key = walk.text.get(start + 1..walk.at.checked_sub(1)?)?;
+        let has_escapes = walk.skip_string();
+        let spelling = walk.text.get(start + 1..walk.at.checked_sub(1)?)?;
         walk.separator()?;
-        Some((Key(key), walk.skip_value()))
+        let key = Key {
+            spelling,
+            has_escapes,
+        };
+        Some((key, walk.skip_value()))
     }
 }
 
@@ -332,6 +389,7 @@ impl Iterator for Elements<'_> {
     }
 }
 
+/// A place in a validated text. What is skipped is not checked again.
 struct Walk<'a> {
     text: &'a [u8],
     at: usize,
@@ -364,18 +422,26 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn skip_string(&mut self) {
+    /// Moves behind the string; true if it has escapes.
+    fn skip_string(&mut self) -> bool {
         self.at += 1;
-        while let Some(byte) = self.text.get(self.at) {
-            self.at += match byte {
-                b'"' => {
+        let mut has_escapes = false;
+        while let Some(rest) = self.text.get(self.at..) {
+            self.at += run(rest, |word| equal(word, b'"') | equal(word, b'\\'));
+            match self.text.get(self.at) {
+                None => break,
+                Some(b'"') => {
                     self.at += 1;
-                    return;
+                    break;
                 }
-                b'\\' => 2,
-                _ => 1,
-            };
+                Some(b'\\') => {
+                    has_escapes = true;
+                    self.at += 2;
+                }
+                Some(_) => self.at += 1,
+            }
         }
+        has_escapes
     }
 
     fn skip_value(&mut self) -> Range<usize> {
@@ -507,6 +573,51 @@ mod tests {
             validate("[".repeat(1_000_000).as_bytes()),
             Err(ScanError::TooDeep)
         );
+    }
+
+    #[test]
+    fn each_byte_of_a_string_is_judged_at_each_place() {
+        for place in 0..20 {
+            for byte in 0..=0x7f_u8 {
+                let mut text = vec![b'a'; 20];
+                text[place] = byte;
+                let text = [b"\"", text.as_slice(), b"\""].concat();
+                let is_sound = byte >= 0x20 && byte != b'"' && byte != b'\\';
+                // The letter after the backslash is no escape.
+                assert_eq!(validate(&text).is_ok(), is_sound, "{byte:#x} at {place}");
+                assert_eq!(
+                    serde_json::from_slice::<String>(&text).is_ok(),
+                    is_sound,
+                    "{byte:#x} at {place}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_string_is_skipped_up_to_its_end_wherever_it_lies() {
+        for before in 0..10 {
+            for after in 0..10 {
+                for middle in ["", "\\\"", "\\\\", "\u{e9}\\n\u{1f600}", "{[]}:,"] {
+                    let string = format!(
+                        "\"{}{middle}{}\"",
+                        "x".repeat(before),
+                        "\u{e9}".repeat(after)
+                    );
+                    let text = format!("{{{string}:[{string}],\"z\":{string}}}");
+                    assert_eq!(validate(text.as_bytes()), Ok(()), "{text}");
+                    let seen: Vec<_> = members(text.as_bytes())
+                        .map(|(key, range)| (key.text().into_owned(), &text[range]))
+                        .collect();
+                    let name: String = serde_json::from_str(&string).expect("sound");
+                    let list = format!("[{string}]");
+                    assert_eq!(
+                        seen,
+                        [(name, list.as_str()), ("z".to_owned(), string.as_str())]
+                    );
+                }
+            }
+        }
     }
 
     #[test]

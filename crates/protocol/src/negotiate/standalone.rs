@@ -13,6 +13,10 @@ use crate::revision::{Era, Revision};
 
 /// Kind of an admitted POST.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every body is one request, which a box would allocate"
+)]
 pub enum Standalone {
     /// A request of either era.
     Request(StandaloneRequest),
@@ -85,7 +89,7 @@ fn spoken(message: &Message, headers: &Headers<'_>) -> Result<Revision, Refusal>
     }
     // MCP-E-6: the header, if there is one, says the same.
     let version = message.params().and_then(Params::version);
-    match version.as_ref().and_then(legacy_version) {
+    match version.and_then(legacy_version) {
         Some(revision) => Ok(revision),
         None => named(headers, message.request_id()),
     }

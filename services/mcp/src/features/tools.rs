@@ -66,7 +66,7 @@ pub(crate) async fn prepare(mut call: Box<Call>, headers: &Headers<'_>) -> Resul
     let name = call.params.text("name");
     let found = name.as_deref().map(|name| call.server.find(name));
     if let (Some(name), Some(None)) = (&name, found) {
-        return Err(call.fail(&ErrorKind::UnknownTool(name.clone())));
+        return Err(call.fail(&ErrorKind::UnknownTool(name.to_string())));
     }
     if let Some(Some(index)) = found {
         check_mirrored(&call, &call.server.tools[index], headers)?;

@@ -13,7 +13,7 @@ use portolan_model::{
     id::{ServerId, TenantId},
     live_session::{LiveSession, MomentKind, SessionMoment},
 };
-use portolan_protocol::{method::Method, revision::Revision};
+use portolan_protocol::{initialize::Implementation, method::Method, revision::Revision};
 
 use crate::{caller::ClientName, hex::hex};
 
@@ -74,30 +74,27 @@ impl SessionBoard {
 
     /// Notes a use of a session. `facts` is called for a session that is new here.
     pub(crate) fn used(&self, key: SessionKey, now: Timestamp, facts: impl FnOnce() -> Facts) {
+        remembered(&mut self.part(key), key, millis(now), facts);
+    }
+
+    /// Notes a request of the era without sessions: its use, its moment and its client.
+    ///
+    /// Returns the name of the client, if it has one.
+    pub(crate) fn requested(
+        &self,
+        key: SessionKey,
+        now: Timestamp,
+        facts: impl FnOnce() -> Facts,
+        method: Method,
+        card: Option<&Implementation>,
+    ) -> Option<ClientName> {
         let at = millis(now);
         let mut part = self.part(key);
-        if part.len() >= MOST && !part.contains_key(&key) {
-            let oldest = part.iter().min_by_key(|(_, seen)| seen.last_at);
-            if let Some(oldest) = oldest.map(|(key, _)| *key) {
-                part.remove(&oldest);
-            }
-        }
-        match part.entry(key) {
-            Entry::Occupied(mut seen) => seen.get_mut().last_at = at,
-            Entry::Vacant(place) => {
-                let facts = facts();
-                place.insert(RememberedSession {
-                    began_at: facts.created_at.map_or(at, millis),
-                    facts,
-                    card: None,
-                    last_at: at,
-                    requests: 0,
-                    calls: 0,
-                    has_ended: false,
-                    moments: VecDeque::new(),
-                });
-            }
-        }
+        let seen = remembered(&mut part, key, at, facts);
+        seen.note(at, MomentKind::Request, Some(method));
+        let name = ClientName::again(card?, seen.card.as_ref())?;
+        seen.card = Some(name.clone());
+        Some(name)
     }
 
     /// Notes how a client introduced itself.
@@ -116,14 +113,7 @@ impl SessionBoard {
         method: Option<Method>,
     ) {
         if let Some(seen) = self.part(key).get_mut(&key) {
-            if kind == MomentKind::Request {
-                seen.requests += 1;
-                seen.calls += u64::from(method == Some(Method::ToolsCall));
-            }
-            if seen.moments.len() == MOMENTS {
-                seen.moments.pop_front();
-            }
-            seen.moments.push_back((millis(now), kind, method));
+            seen.note(millis(now), kind, method);
         }
     }
 
@@ -222,7 +212,53 @@ impl SessionBoard {
     }
 }
 
+/// The memory of a session, made if it is new.
+fn remembered(
+    part: &mut HashMap<SessionKey, RememberedSession>,
+    key: SessionKey,
+    at: i64,
+    facts: impl FnOnce() -> Facts,
+) -> &mut RememberedSession {
+    if part.len() >= MOST && !part.contains_key(&key) {
+        let oldest = part.iter().min_by_key(|(_, seen)| seen.last_at);
+        if let Some(oldest) = oldest.map(|(key, _)| *key) {
+            part.remove(&oldest);
+        }
+    }
+    match part.entry(key) {
+        Entry::Occupied(seen) => {
+            let seen = seen.into_mut();
+            seen.last_at = at;
+            seen
+        }
+        Entry::Vacant(place) => {
+            let facts = facts();
+            place.insert(RememberedSession {
+                began_at: facts.created_at.map_or(at, millis),
+                facts,
+                card: None,
+                last_at: at,
+                requests: 0,
+                calls: 0,
+                has_ended: false,
+                moments: VecDeque::new(),
+            })
+        }
+    }
+}
+
 impl RememberedSession {
+    fn note(&mut self, at: i64, kind: MomentKind, method: Option<Method>) {
+        if kind == MomentKind::Request {
+            self.requests += 1;
+            self.calls += u64::from(method == Some(Method::ToolsCall));
+        }
+        if self.moments.len() == MOMENTS {
+            self.moments.pop_front();
+        }
+        self.moments.push_back((at, kind, method));
+    }
+
     fn shown(&self, key: SessionKey, node: &str, streams: u32) -> LiveSession {
         let facts = &self.facts;
         let card = self.card.as_ref();
