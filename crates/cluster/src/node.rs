@@ -295,8 +295,13 @@ impl Node {
     /// Registers a request for cancellation: on this node at once, and on the other nodes if it
     /// runs longer than [`NodeSettings::register_after`]. `None` if a request with this key already
     /// runs here.
-    pub fn run(&self, session: SessionKey, rpc: &str, deadline: Duration) -> Option<Running> {
-        running::call::run(&self.inner, session, rpc, deadline)
+    pub fn run(
+        &self,
+        session: SessionKey,
+        rpc: impl Into<String>,
+        deadline: Duration,
+    ) -> Option<Running> {
+        running::call::run(&self.inner, session, rpc.into(), deadline)
     }
 
     /// Cancels a request on the node that runs it. The caller must have checked that the session id

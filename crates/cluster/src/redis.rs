@@ -47,6 +47,10 @@ use crate::{
     subscribers::Subscribers,
 };
 
+/// Room for the arguments of most scripts, so that a command is written into one buffer.
+const USUAL_ARGUMENTS: usize = 16;
+/// Room for these arguments, in bytes.
+const USUAL_BYTES: usize = 384;
 /// Maximum time for which a subscription waits for the subscriber connection.
 const SUBSCRIBE: Duration = Duration::from_secs(2);
 
@@ -161,8 +165,8 @@ impl RedisStore {
         script: &ScriptSource,
         fill: impl Fn(&mut Cmd) + Send + Sync,
     ) -> Result<Value> {
-        let mut by_name = redis::cmd("EVALSHA");
-        by_name.arg(&script.sha1);
+        let mut by_name = Cmd::with_capacity(USUAL_ARGUMENTS, USUAL_BYTES);
+        by_name.arg("EVALSHA").arg(&script.sha1);
         fill(&mut by_name);
         let by_text = || {
             let mut by_text = redis::cmd("EVAL");

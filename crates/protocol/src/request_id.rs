@@ -86,7 +86,11 @@ impl RequestId {
 
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_json())
+        match &self.0 {
+            Form::Integer(value) => write!(f, "{value}"),
+            Form::Wide(digits) => f.write_str(digits),
+            Form::Text(_) => f.write_str(&self.to_json()),
+        }
     }
 }
 

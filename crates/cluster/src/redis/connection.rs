@@ -98,14 +98,14 @@ impl RedisServer {
         self.is_cluster.load(Ordering::Relaxed)
     }
 
-    /// Opens a connection and identifies the server before any other command (STREAM-17.3).
+    /// Opens a connection and identifies the server before any other command (STREAM-17.3). The
+    /// caller sets the deadline of a reply.
     pub(super) async fn connect(
         &self,
         config: AsyncConnectionConfig,
     ) -> Result<MultiplexedConnection> {
         let config = config
             .set_connection_timeout(Some(CONNECT))
-            .set_response_timeout(Some(RESPONSE))
             .set_pipeline_buffer_size(512);
         let work = async {
             let mut connection = self
@@ -125,11 +125,7 @@ impl RedisServer {
     async fn greet(&self, connection: &mut MultiplexedConnection) -> Result<()> {
         let mut info = redis::cmd("INFO");
         info.arg("server").arg("replication").arg("memory");
-        let answer = connection
-            .send_packed_command(&info)
-            .await
-            .and_then(Value::extract_error)
-            .map_err(|error| classify(&error))?;
+        let answer = reply(connection, &info).await?;
         let greeting = Greeting::parse(&text_of(answer)?);
         greeting.check(self.common.evicting)?;
         let is_cluster = greeting.mode == "cluster";
@@ -162,11 +158,7 @@ impl RedisServer {
             .arg(1)
             .arg(self.common.keys.incarnation())
             .arg(run_id);
-        let answer = connection
-            .send_packed_command(&count)
-            .await
-            .and_then(Value::extract_error)
-            .map_err(|error| classify(&error))?;
+        let answer = reply(connection, &count).await?;
         let Value::Int(number) = answer else {
             return Err(StoreError::Corrupt("inc".to_owned()));
         };
@@ -278,7 +270,8 @@ impl RedisConnection {
         {
             return Err(error.clone());
         }
-        let config = AsyncConnectionConfig::new();
+        // Each command has a deadline in `try_send`, so the client needs no timer of its own.
+        let config = AsyncConnectionConfig::new().set_response_timeout(None);
         match self.server.connect(config).await {
             Ok(connection) => {
                 let live = Live {
@@ -333,14 +326,9 @@ impl RedisConnection {
         };
         let mut live = self.live().await?;
         count.fetch_add(1, Ordering::Relaxed);
-        // The client's own timeout covers only the wait for the reply, not the wait for its queue.
-        let sent =
-            tokio::time::timeout(RESPONSE, live.connection.send_packed_command(command)).await;
-        // An error of the server is returned as a value.
-        let error = match sent.map(|answer| answer.and_then(Value::extract_error)) {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => error,
-            Err(_) => RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut)),
+        let error = match sent(&mut live.connection, command).await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
         };
         if error.is_io_error() || error.is_unrecoverable_error() || retire(&error) {
             // A connection without a reply may never recover: the next command connects again.
@@ -358,6 +346,25 @@ impl RedisConnection {
             error: classify(&error),
         })
     }
+}
+
+/// Sends a command, and waits for its reply until the deadline. The client's own timeout would
+/// cover only the wait for the reply, not the wait for its queue.
+async fn sent(
+    connection: &mut MultiplexedConnection,
+    command: &Cmd,
+) -> std::result::Result<Value, RedisError> {
+    match tokio::time::timeout(RESPONSE, connection.send_packed_command(command)).await {
+        // An error of the server is returned as a value.
+        Ok(answer) => answer.and_then(Value::extract_error),
+        Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
+    }
+}
+
+async fn reply(connection: &mut MultiplexedConnection, command: &Cmd) -> Result<Value> {
+    sent(connection, command)
+        .await
+        .map_err(|error| classify(&error))
 }
 
 /// Reason why a command has no reply.

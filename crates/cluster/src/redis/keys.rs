@@ -1,6 +1,6 @@
 //! Names of keys and channels (STREAM-3).
 
-use std::{fmt::Write as _, sync::OnceLock};
+use std::sync::OnceLock;
 
 use crate::store::{NodeId, Nonce, PARTITIONS, Partition, Principal, SessionKey, StreamKey};
 
@@ -78,12 +78,20 @@ impl Keys {
         format!("{}:{{{}}}:", self.prefix, tags()[usize::from(partition.0)])
     }
 
+    /// The key of this kind of a session, in one buffer: every request of a session needs one.
+    fn of_session(&self, kind: &str, session: SessionKey) -> String {
+        let tag = &tags()[usize::from(session.partition().0)];
+        let length = self.prefix.len() + tag.len() + kind.len() + 2 * session.0.len() + 5;
+        let mut key = String::with_capacity(length);
+        for part in [&*self.prefix, ":{", tag, "}:", kind, ":"] {
+            key.push_str(part);
+        }
+        push_hex(&session.0, &mut key);
+        key
+    }
+
     pub(super) fn session(&self, session: SessionKey) -> String {
-        format!(
-            "{}s:{}",
-            self.partition(session.partition()),
-            hex(&session.0)
-        )
+        self.of_session("s", session)
     }
 
     pub(super) fn meta(&self, stream: StreamKey) -> String {
@@ -109,34 +117,22 @@ impl Keys {
 
     /// Index of a session's streams.
     pub(super) fn index(&self, session: SessionKey) -> String {
-        format!(
-            "{}x:{}",
-            self.partition(session.partition()),
-            hex(&session.0)
-        )
+        self.of_session("x", session)
     }
 
     /// Running requests of a session.
     pub(super) fn running(&self, session: SessionKey) -> String {
-        format!(
-            "{}f:{}",
-            self.partition(session.partition()),
-            hex(&session.0)
-        )
+        self.of_session("f", session)
     }
 
     /// Questions to the client of a session.
     pub(super) fn questions(&self, session: SessionKey) -> String {
-        format!(
-            "{}q:{}",
-            self.partition(session.partition()),
-            hex(&session.0)
-        )
+        self.of_session("q", session)
     }
 
     /// Records of one list.
     pub(super) fn records(&self, shelf: SessionKey) -> String {
-        format!("{}k:{}", self.partition(shelf.partition()), hex(&shelf.0))
+        self.of_session("k", shelf)
     }
 
     /// Rest of a record.
@@ -197,10 +193,17 @@ pub(super) fn member(stream: StreamKey) -> String {
 
 pub(super) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
+    push_hex(bytes, &mut text);
     text
+}
+
+fn push_hex(bytes: &[u8], text: &mut String) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in bytes {
+        for digit in [byte >> 4, byte & 0xf] {
+            text.push(char::from(DIGITS[usize::from(digit)]));
+        }
+    }
 }
 
 pub(super) fn unhex<const N: usize>(text: &[u8]) -> Option<[u8; N]> {

@@ -107,7 +107,8 @@ async fn listen(
     state: &mut Hearing,
 ) -> Result<()> {
     let lost = Arc::new(Notify::new());
-    let config = AsyncConnectionConfig::new().set_push_sender({
+    let config = AsyncConnectionConfig::new().set_response_timeout(Some(RESPONSE));
+    let config = config.set_push_sender({
         let (subscribers, lost) = (Arc::clone(subscribers), Arc::clone(&lost));
         let channels = server.common.keys.channels().into_bytes();
         move |push: PushInfo| {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use portolan_protocol::header::{Dialect, Headers, decode, encode};
-use portolan_protocol::jsonrpc::{self, Body, Message};
+use portolan_protocol::jsonrpc::{self, Body, Message, Params};
 use portolan_protocol::negotiate;
 use portolan_protocol::sse::{self, Decoder};
 use portolan_protocol::{Raw, RequestId};
@@ -63,7 +63,44 @@ fn nearly() -> impl Strategy<Value = String> {
     prop::collection::vec(pieces, 0..24).prop_map(|pieces| pieces.concat())
 }
 
+/// Parameters with members that the first parse knows, and others.
+fn params() -> impl Strategy<Value = Value> {
+    let names = prop::sample::select(vec![
+        "name",
+        "uri",
+        "taskId",
+        "arguments",
+        "_meta",
+        "task",
+        "inputResponses",
+        "requestState",
+        "cursor",
+        "n\"ame\\",
+    ]);
+    let name = prop_oneof![names.prop_map(str::to_owned), any::<String>()];
+    prop::collection::vec((name, json()), 0..8)
+        .prop_map(|members| Value::Object(members.into_iter().collect()))
+}
+
 proptest! {
+    #[test]
+    fn members_are_found_as_a_parser_finds_them(value in params(), pretty in any::<bool>()) {
+        let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
+        let raw = Raw::parse(text).unwrap();
+        let params = Params::from(raw.clone());
+        let members = value.as_object().unwrap();
+        let names = members.keys().map(String::as_str);
+        for name in names.chain(["name", "uri", "_meta", "arguments", "requestState", "absent"]) {
+            let expected = members.get(name);
+            let parsed = |raw: Raw| raw.read::<Value>("").unwrap();
+            prop_assert_eq!(params.get(name).map(parsed).as_ref(), expected);
+            prop_assert_eq!(raw.get(name).map(parsed).as_ref(), expected);
+            let [picked] = raw.pick([name]);
+            prop_assert_eq!(picked.map(parsed).as_ref(), expected);
+            prop_assert_eq!(params.text(name).as_deref(), expected.and_then(Value::as_str));
+        }
+    }
+
     #[test]
     fn no_bytes_make_the_parse_or_the_admission_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), header in any::<String>()) {
         let headers = Headers::collect([("mcp-session-id", header.as_bytes()), ("mcp-protocol-version", header.as_bytes())]);

@@ -1,6 +1,7 @@
 //! `tools/call` (`docs/revisions.md`, section 9).
 
 use std::{
+    io::Write,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -576,7 +577,8 @@ fn write_result(answer: &ToolAnswer, id: CallId, identity: Option<&[u8]>, out: &
     }
     out.extend_from_slice(meta::CALL_ID.as_bytes());
     out.extend_from_slice(br#"":""#);
-    out.extend_from_slice(id.to_string().as_bytes());
+    // Writing into memory cannot fail.
+    let _ = write!(out, "{id}");
     out.extend_from_slice(br#""}}"#);
 }
 

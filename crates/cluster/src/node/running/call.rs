@@ -73,13 +73,13 @@ impl Drop for Running {
 pub(crate) fn run(
     inner: &Arc<Inner>,
     session: SessionKey,
-    rpc: &str,
+    rpc: String,
     deadline: Duration,
 ) -> Option<Running> {
     let now = Instant::now();
     let entry = Arc::new(RunningEntry {
         session,
-        rpc: rpc.to_owned(),
+        rpc,
         token: CancellationToken::new(),
         ends_at: now + deadline,
         stream: Mutex::default(),
@@ -89,7 +89,7 @@ pub(crate) fn run(
     let this = &inner.running;
     let is_new = this
         .entries
-        .insert_unless(session, Arc::clone(&entry), |other| other.rpc == rpc);
+        .insert_unless(session, Arc::clone(&entry), |other| other.rpc == entry.rpc);
     if !is_new {
         return None;
     }

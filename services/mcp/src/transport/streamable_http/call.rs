@@ -67,7 +67,7 @@ pub(crate) enum Reply {
 pub(crate) fn rpc_key(id: &RequestId) -> String {
     match id.as_text() {
         Some(text) => format!("s:{text}"),
-        None => format!("i:{}", id.to_json()),
+        None => format!("i:{id}"),
     }
 }
 
@@ -134,7 +134,7 @@ pub(crate) async fn begin(
     if id.as_text().is_some_and(|text| text.len() > LONGEST_ID) {
         return Err(refuse("The id of a request has at most 256 bytes."));
     }
-    let Some(running) = state.node.run(key, &rpc_key(id), deadline) else {
+    let Some(running) = state.node.run(key, rpc_key(id), deadline) else {
         return Err(refuse(
             "A request with this id is still running in this session.",
         ));
