@@ -70,7 +70,7 @@ async fn a_short_call_is_not_made_known_and_a_long_one_leaves_nothing_behind() {
     let session = world.session(&a).await;
     let before = a.faults.operations();
     for number in 0..100 {
-        let running = a.node.run(session, &format!("i:{number}"), DEADLINE);
+        let running = a.node.run(session, format!("i:{number}"), DEADLINE);
         tokio::time::sleep(Duration::from_millis(10)).await;
         drop(running);
     }

@@ -201,7 +201,7 @@ pub(super) async fn serve(
         let _ = reply.send(Reply::Whole(Outcome::Http(status)));
         return;
     }
-    let Some(running) = process.node.run(call.session.key, &call.rpc(), DEADLINE) else {
+    let Some(running) = process.node.run(call.session.key, call.rpc(), DEADLINE) else {
         let _ = reply.send(Reply::Whole(Outcome::Http(400)));
         return;
     };
