@@ -9,7 +9,7 @@ scripts/postgres.sh >/dev/null &
 postgres=$!
 # In a fresh clone the build script of the binary builds the console, while the dependencies compile.
 [ ! -f web/dist/index.html ] || scripts/web.sh
-SQLX_OFFLINE=true cargo build
+SQLX_OFFLINE=true cargo build --profile quick
 wait "$postgres"
 # Ctrl-C goes to the binary itself, which stops its children.
-exec target/debug/portolan dev "$@"
+exec target/quick/portolan dev "$@"
