@@ -47,9 +47,9 @@ use crate::{
     subscribers::Subscribers,
 };
 
-/// Room for the arguments of most scripts, so that a command is written into one buffer.
+/// Capacity for the arguments of most scripts, so that a command is written into one buffer.
 const USUAL_ARGUMENTS: usize = 16;
-/// Room for these arguments, in bytes.
+/// Capacity for the text of these arguments, in bytes.
 const USUAL_BYTES: usize = 384;
 /// Maximum time for which a subscription waits for the subscriber connection.
 const SUBSCRIBE: Duration = Duration::from_secs(2);

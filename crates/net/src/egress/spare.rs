@@ -1,4 +1,4 @@
-//! What a second request is made of, where one may have to follow the first.
+//! The copy of a request for a second try or a redirect.
 
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};

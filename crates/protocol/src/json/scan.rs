@@ -389,7 +389,7 @@ impl Iterator for Elements<'_> {
     }
 }
 
-/// A place in a validated text. What is skipped is not checked again.
+/// A place in a validated text. Skipped values are not checked again.
 struct Walk<'a> {
     text: &'a [u8],
     at: usize,
