@@ -44,7 +44,7 @@ pub use crate::address::{AllowedDestination, UrlFault};
 pub use crate::resolve::Network;
 
 use self::connect::Guard;
-use self::pool::{NoConnection, Pool};
+use self::pool::{NoConnection, Pool, Tries};
 use self::spare::Spare;
 use self::wire::{Outgoing, Wire};
 use crate::address::{AddressRefusal, AddressRules};
@@ -388,13 +388,16 @@ impl Egress {
         spare: Option<&Spare>,
     ) -> Result<(http::Response<Incoming>, Wire), EgressError> {
         let pool = &self.inner.pool;
-        let spare = spare.filter(|_| is_repeatable(method));
+        let (spare, tries) = match spare {
+            Some(spare) if is_repeatable(method) => (Some(spare), Tries::Two),
+            _ => (None, Tries::One),
+        };
         let mut request = assembled(method.clone(), url, headers, body)?;
         if let Some(name) = tunnel::name_of(url) {
             return self.through_tunnel(name, url, request).await;
         }
         let mut sent = Instant::now();
-        while let Some(mut wire) = pool.take(url, sent) {
+        while let Some(mut wire) = pool.take(url, sent, tries) {
             let mut error = match wire.ask(request).await {
                 Ok(answer) => return Ok((answer, wire)),
                 Err(error) => error,

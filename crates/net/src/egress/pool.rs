@@ -20,9 +20,11 @@ use super::{
 
 /// Idle connections kept for one origin: as many as a busy tool needs, few enough to stay polite.
 const IDLE_PER_ORIGIN: usize = 64;
-/// Shorter than the keep-alive of common servers (nginx 75 s, Node 5 s is met by the retry of safe
-/// methods).
+/// Shorter than the keep-alive of common servers (nginx 75 s).
 const IDLE_FOR: Duration = Duration::from_secs(30);
+/// The same before a request that must not be sent twice. Node closes a connection after 5 s, perhaps
+/// while a request is on its way; only requests that may be repeated are then sent again.
+const IDLE_BEFORE_ONE_TRY: Duration = Duration::from_secs(4);
 /// Read buffer of one connection; hyper would let it grow to about 400 KiB.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 
@@ -57,6 +59,26 @@ struct IdleConnection {
     since: Instant,
 }
 
+/// How often a request may be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tries {
+    /// It could have an effect each time.
+    One,
+    /// Another one may follow the first.
+    Two,
+}
+
+impl Tries {
+    /// Whether a connection that was idle for so long may take the request.
+    fn allow(self, idle_for: Duration) -> bool {
+        idle_for
+            < match self {
+                Self::One => IDLE_BEFORE_ONE_TRY,
+                Self::Two => IDLE_FOR,
+            }
+    }
+}
+
 impl IdleConnection {
     fn is_young(&self, now: Instant) -> bool {
         now.duration_since(self.since) < IDLE_FOR
@@ -86,15 +108,17 @@ impl Pool {
     /// Takes a kept connection to the origin of the URL: the one that was used last, which is the
     /// least likely to be closed by the peer. If it is closed, sending on it fails and returns the
     /// request.
-    pub(super) fn take(&self, url: &Url, now: Instant) -> Option<Wire> {
+    pub(super) fn take(&self, url: &Url, now: Instant, tries: Tries) -> Option<Wire> {
         let mut idle = self.0.idle();
         let kept = idle.by_origin.get_mut(origin(url))?;
-        let last = kept.pop()?;
-        if last.is_young(now) {
-            return Some(last.wire);
+        let last = kept.last()?;
+        if tries.allow(now.duration_since(last.since)) {
+            return kept.pop().map(|last| last.wire);
         }
-        // The others are older.
-        kept.clear();
+        if !last.is_young(now) {
+            // The others are older.
+            kept.clear();
+        }
         None
     }
 
@@ -153,6 +177,21 @@ async fn sweep(pool: Weak<PoolState>) {
         if idle.by_origin.is_empty() {
             idle.is_swept = false;
             return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server may close an idle connection while a request is on its way.
+    #[test]
+    fn a_request_with_one_try_takes_no_long_idle_connection() {
+        for (seconds, one, two) in [(3, true, true), (4, false, true), (30, false, false)] {
+            let idle_for = Duration::from_secs(seconds);
+            assert_eq!(Tries::One.allow(idle_for), one, "{seconds} s");
+            assert_eq!(Tries::Two.allow(idle_for), two, "{seconds} s");
         }
     }
 }
