@@ -7,7 +7,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::mpsc,
+    sync::{Mutex, PoisonError, mpsc},
     thread,
     time::{Duration, Instant, SystemTime},
 };
@@ -286,13 +286,19 @@ pub fn portolan() -> Command {
     command
 }
 
-/// An address that was free a moment ago. Below the range that the system hands out by itself, and
-/// drawn by chance, so that neither a connection nor another test takes it meanwhile: a node that a
-/// test kills starts again at its own address.
+/// An address that was free a moment ago. Below the range that the system hands out by itself, so that
+/// no connection takes it meanwhile, and reserved until this process ends, so that no other test does:
+/// a node that a test kills starts again at its own address.
 pub fn free_port() -> Result<SocketAddr> {
+    static RESERVED: Mutex<Vec<File>> = Mutex::new(Vec::new());
+    let folder = repository().join("target/test-ports");
+    fs::create_dir_all(&folder)?;
     for _ in 0..1000 {
         let port = u16::try_from(10_000 + RandomState::new().hash_one(()) % 20_000)?;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        let reservation = File::create(folder.join(port.to_string()))?;
+        if reservation.try_lock().is_ok() && TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            let mut reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
+            reserved.push(reservation);
             return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
         }
     }
