@@ -225,7 +225,7 @@ pub(crate) fn push(query: &mut String, encoded_name: &str, encoded_value: &str) 
     query.push_str(encoded_value);
 }
 
-/// The begin of a pair. Its value follows.
+/// Appends the name of a pair and the equals sign. Its value follows.
 fn push_name(query: &mut String, name: &str) {
     if !query.is_empty() {
         query.push('&');

@@ -26,8 +26,8 @@ const STRICT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// Secrets, in each form in which they may come back. `Debug` shows none. To compute the forms costs
-/// much more than to search for them; a clone shares them.
+/// Secrets, in each form in which they may come back. `Debug` shows none. To compute the forms
+/// costs much more than to search for them; a clone shares them.
 #[derive(Clone, Default)]
 pub struct Secrets(Option<Arc<Vec<Form>>>);
 
@@ -277,8 +277,8 @@ impl Secrets {
     }
 }
 
-/// Whether JSON has `\u` or `\\`: a string may hold secrets behind such escapes in a form that is not
-/// foreseen. Few bodies have them.
+/// Whether JSON has `\u` or `\\`: a string may hold secrets behind such escapes in a form that is
+/// not foreseen. Few bodies have them.
 fn has_deep_escapes(json: &[u8]) -> bool {
     memchr::memchr_iter(b'\\', json).any(|at| matches!(json.get(at + 1), Some(b'u' | b'\\')))
 }

@@ -226,8 +226,8 @@ fn quoted(out: &mut Writer<'_>, text: &str) -> fmt::Result {
     out.write_char('"')
 }
 
-/// Writes the inside of a quoted text. The values of a request's line are names and digits. Other characters
-/// are escaped, so that they can end neither the string nor the line.
+/// Writes the inside of a quoted text. The values of a request's line are names and digits. Other
+/// characters are escaped, so that they can end neither the string nor the line.
 fn escaped(out: &mut Writer<'_>, text: &str) -> fmt::Result {
     let is_plain = |byte: u8| (b' '..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
     if text.bytes().all(is_plain) {

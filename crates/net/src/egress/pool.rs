@@ -22,8 +22,8 @@ use super::{
 const IDLE_PER_ORIGIN: usize = 64;
 /// Shorter than the keep-alive of common servers (nginx 75 s).
 const IDLE_FOR: Duration = Duration::from_secs(30);
-/// The same before a request that must not be sent twice. Node closes a connection after 5 s, perhaps
-/// while a request is on its way; only requests that may be repeated are then sent again.
+/// The same before a request that must not be sent twice. Node closes a connection after 5 s,
+/// perhaps while a request is on its way; only requests that may be repeated are then sent again.
 const IDLE_BEFORE_ONE_TRY: Duration = Duration::from_secs(4);
 /// Read buffer of one connection; hyper would let it grow to about 400 KiB.
 const READ_BUFFER_BYTES: usize = 64 * 1024;

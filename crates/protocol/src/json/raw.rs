@@ -192,7 +192,13 @@ impl Raw {
 
     /// Several members of an object in one walk; of a member that stands twice, the last.
     pub fn pick<const N: usize>(&self, names: [&str; N]) -> [Option<Raw>; N] {
-        places(self, names).map(|place| place.map(|place| self.part(place)))
+        let mut found = [const { None }; N];
+        for (key, range) in scan::members(&self.0) {
+            if let Some(slot) = names.iter().position(|name| key.is(name)) {
+                found[slot] = Some(range);
+            }
+        }
+        found.map(|place| place.map(|place| self.part(place)))
     }
 
     /// The members of an object, in order; nothing for other kinds.
@@ -239,16 +245,6 @@ impl Raw {
             Misfit { path, expected }
         })
     }
-}
-
-fn places<const N: usize>(object: &Raw, names: [&str; N]) -> [Option<Range<usize>>; N] {
-    let mut found = [const { None }; N];
-    for (key, range) in scan::members(&object.0) {
-        if let Some(slot) = names.iter().position(|name| key.is(name)) {
-            found[slot] = Some(range);
-        }
-    }
-    found
 }
 
 impl fmt::Debug for Raw {

@@ -280,9 +280,9 @@ const ONES: u64 = u64::MAX / 0xff;
 /// The highest bit of each of eight bytes.
 const HIGHEST: u64 = ONES * 0x80;
 
-/// Number of bytes of `text` before the first that `marks` marks, counted in words of eight bytes.
-/// A rest of fewer bytes is not looked at. `marks` sets the highest bit of each byte that it marks;
-/// only its first mark must be right.
+/// Number of bytes of `text` before the first marked byte. The text is read in words of eight bytes;
+/// the last bytes that fill no word are not counted. `marks` returns a word in which the highest bit
+/// of each marked byte is set. Only the first mark must be right.
 fn run(text: &[u8], marks: impl Fn(u64) -> u64) -> usize {
     let (words, _) = text.as_chunks::<8>();
     let mut at = 0;

@@ -87,7 +87,7 @@ fn params() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn members_are_found_as_a_parser_finds_them(value in params(), pretty in any::<bool>()) {
-        let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
+        let text = if pretty { format!("{value:#}") } else { value.to_string() };
         let raw = Raw::parse(text).unwrap();
         let params = Params::from(raw.clone());
         let members = value.as_object().unwrap();
