@@ -11,6 +11,7 @@ use portolan_tests::{
     mcp::{LEGACY, McpClient},
     oauth::OAuthClient,
     person::Person,
+    revision_upstream::RevisionUpstream,
     stack::Stack,
     upstream::Fixture,
     written_upstream::{CONTENTS, Lists, WrittenUpstream},
@@ -468,6 +469,31 @@ async fn before(fixture: Fixture) -> Result<(Before, McpClient)> {
 async fn f7_x_24_a_server_of_the_session_era_asks_ten_times_at_most() -> Result<()> {
     let (_before, session) = before(Fixture::TypeScript1).await?;
     let call = json!({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": {"name": "test_ask_for_ever", "arguments": {}}});
+    let said =
+        json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "Hello"}});
+    let (answer, questions) = asked(&session, &call, &said).await?;
+    let told = "The upstream server asked for input too many times.";
+    assert_eq!(answer["result"]["content"][0]["text"], told, "{answer}");
+    assert_eq!(questions, 10, "{answer}");
+    Ok(())
+}
+
+/// MCP-X-24: a server may ask again before it confirms that it received the answer. That begins a
+/// round too.
+#[tokio::test]
+async fn x_24_a_question_before_the_answer_is_confirmed_begins_a_round() -> Result<()> {
+    let upstream = RevisionUpstream::start(LEGACY)?;
+    let stack = Stack::builder().allow_egress(upstream.address()).start()?;
+    let owner = Person::sign_up(&stack, "ann").await?;
+    let console = owner.console();
+    console.create_workspace("harbour").await?;
+    let published = publish_at(&console, "harbour", &upstream.url(), &json!({})).await?;
+    let client = OAuthClient::register(stack.url(), "Harness").await?;
+    let tokens = client.authorize(&owner, &published.url).await?;
+    let mcp = McpClient::new(&published.url)?.with_token(&tokens.access)?;
+    let able = json!({"sampling": {}});
+    let (session, _) = mcp.initialize_able(LEGACY, able).await?;
+    let call = json!({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": {"name": "ask_on", "arguments": {}}});
     let said =
         json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "Hello"}});
     let (answer, questions) = asked(&session, &call, &said).await?;

@@ -52,6 +52,7 @@ fn tools(world: &World) -> Vec<Value> {
         _ => "2024-11-05",
     };
     let names = [
+        "ask_on",
         "change",
         "choose",
         "elicit",
@@ -73,7 +74,8 @@ fn tools(world: &World) -> Vec<Value> {
     ];
     let names = names
         .into_iter()
-        .filter(|name| world.is_from(revision(name)));
+        .filter(|name| world.is_from(revision(name)))
+        .filter(|name| *name != "ask_on" || world.revision != MODERN);
     names
         .map(|name| {
             let mut tool = json!({"name": name, "description": format!("The tool {name}."),

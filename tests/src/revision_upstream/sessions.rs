@@ -25,6 +25,7 @@ use super::{
 };
 
 const ID: &str = "mcp-session-id";
+const ASK_ON: &str = "ask_on";
 
 /// A session.
 #[derive(Debug, Default)]
@@ -35,8 +36,36 @@ pub(super) struct Session {
     waiting: Mutex<BTreeMap<String, oneshot::Sender<Value>>>,
     pub(super) watched: Mutex<BTreeSet<String>>,
     running: Mutex<BTreeMap<String, oneshot::Sender<()>>>,
+    /// The last response of the client to a question of `ask_on`: it is confirmed when this is
+    /// dropped, which is after the next question and its response.
+    unconfirmed: Mutex<Option<oneshot::Sender<()>>>,
     /// Responses of calls whose stream the server ended early.
     kept: Mutex<BTreeMap<String, Value>>,
+}
+
+/// Questions of a call of `ask_on`.
+const ASKED: u32 = 30;
+
+impl Session {
+    /// When a response to a question of `ask_on` is confirmed; `None` for other messages.
+    fn confirms_late(&self, message: &Value) -> Option<oneshot::Receiver<()>> {
+        let id = message["id"].as_str().filter(|id| id.starts_with(ASK_ON))?;
+        if message.get("method").is_some() || !locked(&self.waiting).contains_key(id) {
+            return None;
+        }
+        let (last, confirmed) = oneshot::channel();
+        *locked(&self.unconfirmed) = Some(last);
+        Some(confirmed)
+    }
+
+    /// Asks the client, and waits for its response.
+    async fn ask(&self, call: &Call, id: String, (method, params): (&str, &Value)) -> Value {
+        let (sender, answer) = oneshot::channel();
+        locked(&self.waiting).insert(id.clone(), sender);
+        let question = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        let _ = call.out.send(question);
+        answer.await.unwrap_or_default()
+    }
 }
 
 /// Streamable HTTP.
@@ -113,7 +142,11 @@ async fn message(
         (session, None)
     };
     if message.get("id").is_none() || message.get("method").is_none() {
+        let confirmed = session.confirms_late(&message);
         begin(&world, &session, message, out);
+        if let Some(confirmed) = confirmed {
+            let _ = confirmed.await;
+        }
         return StatusCode::ACCEPTED.into_response();
     }
     let is_call = message["method"] == "tools/call";
@@ -188,6 +221,7 @@ async fn take(world: &Arc<World>, session: &Arc<Session>, message: Value, out: O
         return;
     };
     if method == "notifications/cancelled" {
+        *locked(&session.unconfirmed) = None;
         let running = locked(&session.running).remove(&params["requestId"].to_string());
         if let Some(running) = running {
             let _ = running.send(());
@@ -257,6 +291,16 @@ async fn called(call: &Call, session: &Session) -> Result<Value, Value> {
         let data = json!({ "elicitations": [page] });
         return Err(error(-32042, "A step in the browser is needed.", data));
     }
+    if tool == ASK_ON {
+        if let Some((method, params)) = content::question(world, "sample") {
+            for _ in 0..ASKED {
+                let id = world.id(ASK_ON);
+                session.ask(call, id, (method, &params)).await;
+            }
+        }
+        *locked(&session.unconfirmed) = None;
+        return Ok(text("Asked enough."));
+    }
     let Some((method, params)) = content::question(world, tool) else {
         return Ok(call.run().await);
     };
@@ -268,11 +312,7 @@ async fn called(call: &Call, session: &Session) -> Result<Value, Value> {
         return Ok(tools::cannot_ask(tool));
     }
     let id = world.id("question");
-    let (sender, answer) = oneshot::channel();
-    locked(&session.waiting).insert(id.clone(), sender);
-    let question = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-    let _ = call.out.send(question);
-    let answer = answer.await.unwrap_or_default();
+    let answer = session.ask(call, id, (method, &params)).await;
     if tool == "link" {
         let id = json!({"elicitationId": params["elicitationId"]});
         let _ = call

@@ -2,7 +2,10 @@
 //!
 //! This module selects the conversation, and handles expired sessions and refused tokens.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
 
 use futures_util::{
     StreamExt,
@@ -252,11 +255,39 @@ impl Rounds {
     /// too.
     const QUESTIONS: u32 = 16;
 
-    /// Counts a question. `is_new`: none was open. False if it exceeds the limit.
-    fn go_on(&mut self, is_new: bool) -> bool {
-        self.rounds = self.rounds.saturating_add(u8::from(is_new));
+    /// Counts a question. False if it exceeds the limit.
+    fn go_on(&mut self, open: &OpenQuestions) -> bool {
+        self.rounds = self.rounds.saturating_add(u8::from(open.is_none()));
         self.questions = self.questions.saturating_add(1);
         self.rounds <= MOST_ROUNDS && self.questions <= u32::from(MOST_ROUNDS) * Self::QUESTIONS
+    }
+}
+
+/// The number of questions of the server that the client has not answered.
+///
+/// A question ends with the client's answer, and not when the server confirms that it received the
+/// answer: its next question can be here before the confirmation.
+#[derive(Debug, Default)]
+struct OpenQuestions(AtomicU32);
+
+impl OpenQuestions {
+    fn is_none(&self) -> bool {
+        self.0.load(Ordering::Acquire) == 0
+    }
+
+    fn begin(&self) -> OpenQuestion<'_> {
+        self.0.fetch_add(1, Ordering::AcqRel);
+        OpenQuestion(self)
+    }
+}
+
+/// A question of the server that is open until this is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenQuestion<'a>(&'a OpenQuestions);
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -270,7 +301,8 @@ async fn follow(
     // MCP-X-24: a question while none is open begins a round. Those of modern clients are counted
     // where their call is suspended.
     let mut rounds = Rounds::default();
-    // Questions of the server that the client has open.
+    let open = OpenQuestions::default();
+    // Questions of the server, until the server confirms their answers.
     let mut asking = FuturesUnordered::new();
     let mut questions: Vec<(RequestId, AbortHandle)> = Vec::new();
     loop {
@@ -315,7 +347,7 @@ async fn follow(
                 }
             }
             ExchangeEvent::Request { id, method, params } => {
-                if ask.call.revision.era() == Era::Legacy && !rounds.go_on(asking.is_empty()) {
+                if ask.call.revision.era() == Era::Legacy && !rounds.go_on(&open) {
                     return Err(NoConversation::TooManyRounds);
                 }
                 let answered = answer(
@@ -323,7 +355,7 @@ async fn follow(
                     source,
                     ask,
                     &connection,
-                    (id.clone(), method, params),
+                    (id.clone(), method, params, open.begin()),
                 );
                 let (answering, handle) = abortable(answered);
                 questions.push((id, handle));

@@ -16,7 +16,7 @@ use portolan_upstream::{Connection, UpstreamError};
 use crate::{
     backends::{
         services::Backends,
-        upstream::{meter::Meter, request::Forward},
+        upstream::{exchange::OpenQuestion, meter::Meter, request::Forward},
     },
     call::client_channel::{ClientChannel, Unanswered},
     catalog::upstream::UpstreamSource,
@@ -28,13 +28,14 @@ const A_SECOND: u32 = 10;
 
 /// Forwards a question of a legacy server to the client (MCP-X-22, MCP-X-28).
 ///
-/// A question that the client does not support is refused (MCP-X-30, MCP-X-3A, MCP-X-3F).
+/// A question that the client does not support is refused (MCP-X-30, MCP-X-3A, MCP-X-3F). `open`
+/// is the question, which ends before the answer is sent (MCP-X-24).
 pub(crate) async fn answer(
     state: &Backends,
     source: &UpstreamSource,
     ask: &Forward<'_>,
     connection: &Connection,
-    (id, method, params): (RequestId, String, Raw),
+    (id, method, params, open): (RequestId, String, Raw, OpenQuestion<'_>),
 ) -> Result<(), UpstreamError> {
     let known = AskMethod::from_name(&method);
     // MCP-XT-12: the server's own task is not forwarded.
@@ -65,6 +66,7 @@ pub(crate) async fn answer(
         }
         _ => Err(unknown()),
     };
+    drop(open);
     connection.answer(&id, &outcome).await
 }
 
