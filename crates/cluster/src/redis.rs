@@ -14,6 +14,7 @@ mod options;
 mod scripts;
 mod server_metrics;
 mod shards;
+mod turn_stream;
 
 use std::{
     sync::{

@@ -8,14 +8,21 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::future;
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, Value, aio::MultiplexedConnection,
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError,
+    RedisResult, Value, aio::MultiplexedConnection, io::tcp::socket2::SockRef,
 };
-use tokio::sync::{Semaphore, watch};
+use tokio::{
+    net::{TcpStream, lookup_host},
+    sync::{Semaphore, watch},
+};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     keys::Keys,
     scripts::{ScriptSource, Scripts},
+    turn_stream::TurnStream,
 };
 use crate::{
     lock,
@@ -100,21 +107,15 @@ impl RedisServer {
 
     /// Opens a connection and identifies the server before any other command (STREAM-17.3). The
     /// caller sets the deadline of a reply.
-    pub(super) async fn connect(
-        &self,
-        config: AsyncConnectionConfig,
-    ) -> Result<MultiplexedConnection> {
+    pub(super) async fn connect(&self, config: AsyncConnectionConfig) -> Result<Connected> {
         let config = config
             .set_connection_timeout(Some(CONNECT))
             .set_pipeline_buffer_size(512);
         let work = async {
-            let mut connection = self
-                .client
-                .get_multiplexed_async_connection_with_config(&config)
-                .await
-                .map_err(|error| classify(&error))?;
-            self.greet(&mut connection).await?;
-            Ok(connection)
+            let connected = Connected::open(&self.client, config).await;
+            let mut connected = connected.map_err(|error| classify(&error))?;
+            self.greet(&mut connected.connection).await?;
+            Ok(connected)
         };
         tokio::time::timeout(CONNECT * 2, work)
             .await
@@ -212,6 +213,62 @@ impl Greeting {
     }
 }
 
+/// An open connection.
+#[derive(Clone)]
+pub(super) struct Connected {
+    pub(super) connection: MultiplexedConnection,
+    /// The task that reads and writes. The client drives connections with TLS by itself.
+    _driver: Option<Arc<AbortOnDropHandle<()>>>,
+}
+
+impl Connected {
+    /// Connects. Without TLS, commands of one turn of a thread are written together.
+    async fn open(client: &Client, config: AsyncConnectionConfig) -> RedisResult<Self> {
+        let info = client.get_connection_info();
+        let ConnectionAddr::Tcp(host, port) = info.addr() else {
+            let connecting = client.get_multiplexed_async_connection_with_config(&config);
+            return Ok(Self {
+                connection: connecting.await?,
+                _driver: None,
+            });
+        };
+        let opening = async {
+            let stream = TurnStream::new(tcp(info, host, *port).await?);
+            MultiplexedConnection::new_with_config(info.redis_settings(), stream, config).await
+        };
+        let opened = tokio::time::timeout(CONNECT, opening).await;
+        let (connection, driver) =
+            opened.map_err(|_| std::io::Error::from(std::io::ErrorKind::TimedOut))??;
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "it ends with the last user of the connection"
+        )]
+        let driver = AbortOnDropHandle::new(tokio::spawn(driver));
+        Ok(Self {
+            connection,
+            _driver: Some(Arc::new(driver)),
+        })
+    }
+}
+
+/// Connects to the address of the host that answers first.
+async fn tcp(info: &ConnectionInfo, host: &str, port: u16) -> std::io::Result<TcpStream> {
+    let addresses: Vec<_> = lookup_host((host, port)).await?.collect();
+    if addresses.is_empty() {
+        return Err(std::io::Error::other("the host has no address"));
+    }
+    let attempts = addresses
+        .into_iter()
+        .map(|address| Box::pin(TcpStream::connect(address)));
+    let (stream, _) = future::select_ok(attempts).await?;
+    let settings = info.tcp_settings();
+    stream.set_nodelay(settings.nodelay())?;
+    if let Some(keepalive) = settings.keepalive() {
+        SockRef::from(&stream).set_tcp_keepalive(keepalive)?;
+    }
+    Ok(stream)
+}
+
 /// One connection for commands.
 #[derive(Debug)]
 pub(super) struct RedisConnection {
@@ -227,7 +284,7 @@ pub(super) struct RedisConnection {
 #[derive(Clone)]
 struct Live {
     number: u64,
-    connection: MultiplexedConnection,
+    connected: Connected,
 }
 
 impl std::fmt::Debug for Live {
@@ -272,11 +329,12 @@ impl RedisConnection {
         }
         // Each command has a deadline in `try_send`, so the client needs no timer of its own.
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
-        match self.server.connect(config).await {
-            Ok(connection) => {
+        // Boxed: commands on an open connection have small futures.
+        match Box::pin(self.server.connect(config)).await {
+            Ok(connected) => {
                 let live = Live {
                     number: self.made.fetch_add(1, Ordering::Relaxed),
-                    connection,
+                    connected,
                 };
                 *failed = None;
                 *lock(&self.live) = Some(live.clone());
@@ -308,7 +366,7 @@ impl RedisConnection {
         match self.try_send(command, count).await {
             Err(failure) if failure.no_script => {
                 tracing::info!(script = script.name, "the server forgot a script");
-                self.try_send(&by_text(), count).await
+                Box::pin(self.try_send(&by_text(), count)).await
             }
             answer => answer,
         }
@@ -326,7 +384,7 @@ impl RedisConnection {
         };
         let mut live = self.live().await?;
         count.fetch_add(1, Ordering::Relaxed);
-        let error = match sent(&mut live.connection, command).await {
+        let error = match sent(&mut live.connected.connection, command).await {
             Ok(answer) => return Ok(answer),
             Err(error) => error,
         };

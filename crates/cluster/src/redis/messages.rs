@@ -120,9 +120,10 @@ async fn listen(
             Ok::<(), std::convert::Infallible>(())
         }
     });
-    let mut connection = server.connect(config).await?;
+    let mut connected = server.connect(config).await?;
+    let connection = &mut connected.connection;
     for node in subscribers.nodes() {
-        open(server, &mut connection, node).await?;
+        open(server, connection, node).await?;
     }
     state.connected();
     subscribers.messages(true);
@@ -135,7 +136,7 @@ async fn listen(
             }
             wish = wishes.recv() => {
                 let Some((node, done)) = wish else { return Ok(()) };
-                let opened = open(server, &mut connection, node).await;
+                let opened = open(server, connection, node).await;
                 let failed = opened.clone().err();
                 let _ = done.send(opened);
                 if let Some(error) = failed {

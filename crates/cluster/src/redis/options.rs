@@ -6,8 +6,9 @@ use crate::store::Bounds;
 
 /// Prefix of every key and channel of nodes in service. The access rules of a Redis name it.
 const PREFIX: &str = "pl1";
-/// Connections of a node to each Redis: a large reply on one does not delay the other.
-const CONNECTIONS: usize = 2;
+/// Processors of a node for each of its connections to a Redis. Fewer connections send and receive
+/// more commands at a time.
+const PROCESSORS: usize = 4;
 
 /// Address and options of Redis.
 #[derive(Clone)]
@@ -27,10 +28,11 @@ pub struct RedisOptions {
 impl RedisOptions {
     /// Default options for a server.
     pub fn new(url: impl Into<String>) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             url: url.into(),
             prefix: PREFIX.to_owned(),
-            connections: CONNECTIONS,
+            connections: processors.div_ceil(PROCESSORS),
             allow_eviction: false,
             bounds: Bounds::default(),
         }

@@ -243,7 +243,8 @@ impl Shards {
                 .on(only.link(place), count)
                 .await
                 .map_err(|failure| failure.error),
-            None => self.find(place, job, count).await,
+            // Boxed: a single server's futures stay small.
+            None => Box::pin(self.find(place, job, count)).await,
         }
     }
 
