@@ -52,34 +52,18 @@ where
         if about.target() != TARGET {
             return self.others.format_event(context, out, event);
         }
-        let level = about.level().as_str();
-        match self.form {
-            Form::Text => {
-                now(&mut out)?;
-                // As wide as the longest level.
-                out.write_str(&"      "[level.len().min(5)..])?;
-                for part in [level, " ", TARGET, ": "] {
-                    out.write_str(part)?;
-                }
-            }
-            Form::Json => {
-                out.write_str("{\"timestamp\":\"")?;
-                now(&mut out)?;
-                for part in ["\",\"level\":\"", level, "\""] {
-                    out.write_str(part)?;
-                }
-            }
-        }
-        let mut fields = Fields::new(out, self.form);
-        event.record(&mut fields);
-        fields.result?;
-        let end = match self.form {
-            Form::Text => ["", "", "\n"],
-            Form::Json => [",\"target\":\"", TARGET, "\"}\n"],
-        };
-        end.into_iter()
-            .try_for_each(|part| fields.out.write_str(part))
+        // The line is made in a buffer of the thread, because each part that is written to `out` is
+        // a call through a table.
+        LINE.with_borrow_mut(|line| {
+            line.clear();
+            self.form.write_line(event, line)?;
+            out.write_str(line)
+        })
     }
+}
+
+thread_local! {
+    static LINE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -88,15 +72,47 @@ enum Form {
     Json,
 }
 
+impl Form {
+    fn write_line(self, event: &Event<'_>, out: &mut String) -> fmt::Result {
+        let level = event.metadata().level().as_str();
+        match self {
+            Self::Text => {
+                now(out)?;
+                // As wide as the longest level.
+                out.push_str(&"      "[level.len().min(5)..]);
+                for part in [level, " ", TARGET, ": "] {
+                    out.push_str(part);
+                }
+            }
+            Self::Json => {
+                out.push_str("{\"timestamp\":\"");
+                now(out)?;
+                for part in ["\",\"level\":\"", level, "\""] {
+                    out.push_str(part);
+                }
+            }
+        }
+        let mut fields = Fields::new(out, self);
+        event.record(&mut fields);
+        fields.result?;
+        let end = match self {
+            Self::Text => ["", "", "\n"],
+            Self::Json => [",\"target\":\"", TARGET, "\"}\n"],
+        };
+        out.extend(end);
+        Ok(())
+    }
+}
+
 struct Fields<'a> {
-    out: Writer<'a>,
+    out: &'a mut String,
     form: Form,
     is_first: bool,
     result: fmt::Result,
 }
 
 impl<'a> Fields<'a> {
-    fn new(out: Writer<'a>, form: Form) -> Self {
+    fn new(out: &'a mut String, form: Form) -> Self {
         Self {
             out,
             form,
@@ -105,30 +121,30 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn field(&mut self, field: &Field, value: impl FnOnce(&mut Writer<'a>) -> fmt::Result) {
+    fn field(&mut self, field: &Field, value: impl FnOnce(&mut String) -> fmt::Result) {
         if self.result.is_ok() {
-            self.result = self.name(field.name()).and_then(|()| value(&mut self.out));
+            self.name(field.name());
+            self.result = value(self.out);
         }
     }
 
-    fn name(&mut self, name: &str) -> fmt::Result {
+    fn name(&mut self, name: &str) {
         let is_first = std::mem::replace(&mut self.is_first, false);
         match self.form {
             Form::Text => {
                 if !is_first {
-                    self.out.write_char(' ')?;
+                    self.out.push(' ');
                 }
                 // The message stands for itself.
                 if name != "message" {
-                    self.out.write_str(name)?;
-                    self.out.write_char('=')?;
+                    self.out.push_str(name);
+                    self.out.push('=');
                 }
-                Ok(())
             }
             Form::Json => {
-                self.out.write_str(",\"")?;
-                self.out.write_str(name)?;
-                self.out.write_str("\":")
+                self.out.push_str(",\"");
+                self.out.push_str(name);
+                self.out.push_str("\":");
             }
         }
     }
@@ -140,9 +156,10 @@ impl Visit for Fields<'_> {
         self.field(field, |out| match form {
             Form::Text => write!(out, "{value:?}"),
             Form::Json => {
-                out.write_char('"')?;
+                out.push('"');
                 write!(Escaped(out), "{value:?}")?;
-                out.write_char('"')
+                out.push('"');
+                Ok(())
             }
         });
     }
@@ -169,7 +186,7 @@ impl Visit for Fields<'_> {
 }
 
 /// Writes the time, to the microsecond. The part up to the second is formatted once a second.
-fn now(out: &mut Writer<'_>) -> fmt::Result {
+fn now(out: &mut String) -> fmt::Result {
     thread_local! {
         static SECOND: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
     }
@@ -199,7 +216,8 @@ fn now(out: &mut Writer<'_>) -> fmt::Result {
             )?;
             *second = since.as_secs();
         }
-        out.write_str(text)
+        out.push_str(text);
+        Ok(())
     })?;
     let mut digits = *b"000000Z";
     let mut left = since.subsec_micros();
@@ -207,37 +225,40 @@ fn now(out: &mut Writer<'_>) -> fmt::Result {
         *digit = b'0' + u8::try_from(left % 10).unwrap_or_default();
         left /= 10;
     }
-    out.write_str(std::str::from_utf8(&digits).unwrap_or_default())
+    out.push_str(std::str::from_utf8(&digits).unwrap_or_default());
+    Ok(())
 }
 
 /// Escapes what is written through it.
-struct Escaped<'w, 'a>(&'w mut Writer<'a>);
+struct Escaped<'a>(&'a mut String);
 
-impl fmt::Write for Escaped<'_, '_> {
+impl fmt::Write for Escaped<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         escaped(self.0, text)
     }
 }
 
 /// Writes the text in quotes.
-fn quoted(out: &mut Writer<'_>, text: &str) -> fmt::Result {
-    out.write_char('"')?;
+fn quoted(out: &mut String, text: &str) -> fmt::Result {
+    out.push('"');
     escaped(out, text)?;
-    out.write_char('"')
+    out.push('"');
+    Ok(())
 }
 
 /// Writes the inside of a quoted text. The values of a request's line are names and digits. Other
 /// characters are escaped, so that they can end neither the string nor the line.
-fn escaped(out: &mut Writer<'_>, text: &str) -> fmt::Result {
+fn escaped(out: &mut String, text: &str) -> fmt::Result {
     let is_plain = |byte: u8| (b' '..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
     if text.bytes().all(is_plain) {
-        return out.write_str(text);
+        out.push_str(text);
+        return Ok(());
     }
     for c in text.chars() {
         match c {
             '"' | '\\' => write!(out, "\\{c}")?,
             c if c.is_control() => write!(out, "\\u{:04x}", u32::from(c))?,
-            c => out.write_char(c)?,
+            c => out.push(c),
         }
     }
     Ok(())
