@@ -1,6 +1,6 @@
 //! What opens an API: the kinds, their check, their hint, and how they are put on a request.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -121,6 +121,8 @@ pub struct CredentialSlot {
     pub(crate) credential: Credential,
     /// The credential's, computed once: each answer is searched for them.
     secrets: Secrets,
+    /// The header of a credential that is one and the same on every request.
+    header: Option<(HeaderName, HeaderValue)>,
 }
 
 /// Headers that frame a message or name its target: a credential must not set them.
@@ -247,9 +249,26 @@ impl Credential {
         secrets
     }
 
-    /// Puts the credential on a request. It wins over whatever the arguments set. `oauth_token` is
-    /// the fetched token of [`Credential::OauthClientCredentials`].
-    pub(crate) fn apply(
+    /// The one header that carries this credential on every request; `None` for other credentials,
+    /// and for one that fits in no header.
+    fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        let (name, value) = match self {
+            Self::ApiKey {
+                place: KeyPlace::Header,
+                name,
+                value,
+            } => (name.as_str(), Cow::Borrowed(value.as_str())),
+            Self::Bearer { token } => ("authorization", Cow::Owned(format!("Bearer {token}"))),
+            Self::Basic { username, password } => {
+                ("authorization", Cow::Owned(basic_value(username, password)))
+            }
+            _ => return None,
+        };
+        header_of(name, &value).ok()
+    }
+
+    /// Puts the credential on a request, as [`CredentialSlot::apply`] does.
+    fn apply(
         &self,
         url: &mut Url,
         headers: &mut HeaderMap,
@@ -307,14 +326,9 @@ impl Credential {
                 set(headers, "cookie", &cookies)
             }
             Self::Bearer { token } => bearer(headers, token),
-            Self::Basic { username, password } => set(
-                headers,
-                "authorization",
-                &format!(
-                    "Basic {}",
-                    STANDARD.encode(format!("{username}:{password}"))
-                ),
-            ),
+            Self::Basic { username, password } => {
+                set(headers, "authorization", &basic_value(username, password))
+            }
             Self::Headers { headers: own } => own
                 .iter()
                 .try_for_each(|CredentialHeader { name, value }| set(headers, name, value)),
@@ -333,10 +347,29 @@ impl CredentialSlot {
     /// `key` names the credential, such as its id and its time of change.
     pub fn new(key: String, credential: Credential) -> Self {
         let secrets = credential.secrets();
+        let header = credential.header();
         Self {
             key,
             credential,
             secrets,
+            header,
+        }
+    }
+
+    /// Puts the credential on a request. It wins over whatever the arguments set. `oauth_token` is
+    /// the fetched token of [`Credential::OauthClientCredentials`].
+    pub(crate) fn apply(
+        &self,
+        url: &mut Url,
+        headers: &mut HeaderMap,
+        oauth_token: Option<&str>,
+    ) -> Result<(), InvalidCredential> {
+        match &self.header {
+            Some((name, value)) => {
+                headers.insert(name.clone(), value.clone());
+                Ok(())
+            }
+            None => self.credential.apply(url, headers, oauth_token),
         }
     }
 
@@ -374,7 +407,18 @@ pub(crate) fn bearer(headers: &mut HeaderMap, token: &str) -> Result<(), Invalid
     set(headers, "authorization", &format!("Bearer {token}"))
 }
 
+fn basic_value(username: &str, password: &str) -> String {
+    let pair = STANDARD.encode(format!("{username}:{password}"));
+    format!("Basic {pair}")
+}
+
 fn set(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), InvalidCredential> {
+    let (name, value) = header_of(name, value)?;
+    headers.insert(name, value);
+    Ok(())
+}
+
+fn header_of(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), InvalidCredential> {
     let invalid = |()| InvalidCredential {
         field: "value",
         message: "The credential cannot be put in a header.".to_owned(),
@@ -382,8 +426,7 @@ fn set(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), InvalidCr
     let name = HeaderName::try_from(name).map_err(|_| invalid(()))?;
     let mut value = HeaderValue::try_from(value).map_err(|_| invalid(()))?;
     value.set_sensitive(true);
-    headers.insert(name, value);
-    Ok(())
+    Ok((name, value))
 }
 
 fn invalid<T>(field: &'static str, message: &str) -> Result<T, InvalidCredential> {

@@ -193,8 +193,7 @@ async fn open(
         answer.proof = error.proof();
         Box::new(answer)
     })?;
-    slot.credential
-        .apply(&mut built.url, &mut built.headers, token.as_deref())
+    slot.apply(&mut built.url, &mut built.headers, token.as_deref())
         .map_err(|error| {
             not_sent(format!(
                 "Nothing was sent: {error} A person has to set the source's credential again in the console."

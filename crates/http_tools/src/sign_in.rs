@@ -45,7 +45,7 @@ impl CredentialSlot {
     ) -> Result<HeaderMap, SignInError> {
         let token = tokens.token(egress, self).await?;
         let mut headers = HeaderMap::new();
-        self.credential.apply(url, &mut headers, token.as_deref())?;
+        self.apply(url, &mut headers, token.as_deref())?;
         Ok(headers)
     }
 }

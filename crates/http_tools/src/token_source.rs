@@ -141,16 +141,16 @@ impl TokenSource {
             Some(TokenState::Failure { error, until }) if *until > now => return Err(error.clone()),
             _ => {}
         }
-        match fetch(
+        // Boxed: a call with a kept token has a small future.
+        let fetching = Box::pin(fetch(
             egress,
             token_url,
             client_id,
             client_secret,
             scope.as_deref(),
             *auth,
-        )
-        .await
-        {
+        ));
+        match fetching.await {
             Ok((token, life)) => {
                 *state = Some(TokenState::Token {
                     token: Arc::clone(&token),

@@ -252,9 +252,12 @@ impl Keys {
     pub fn read_stamp(&self, purpose: Purpose, scope: &[u8], text: &str) -> Option<Vec<u8>> {
         let mut bytes = general_purpose::URL_SAFE_NO_PAD.decode(text).ok()?;
         let at = bytes.len().checked_sub(STAMP_LEN)?;
-        let tag = bytes.split_off(at);
-        self.verify_mac(purpose, &associated(&bytes, "stamp", scope), &tag)
-            .then_some(bytes)
+        let (payload, tag) = bytes.split_at(at);
+        if !self.verify_mac(purpose, &associated(payload, "stamp", scope), tag) {
+            return None;
+        }
+        bytes.truncate(at);
+        Some(bytes)
     }
 }
 

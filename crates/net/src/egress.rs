@@ -294,22 +294,29 @@ impl Egress {
     ///
     /// # Errors
     /// See [`EgressError`]; its text may be shown to the tenant, its source belongs into the log.
-    pub async fn send(&self, request: EgressRequest) -> Result<EgressResponse, EgressError> {
+    pub async fn send(&self, mut request: EgressRequest) -> Result<EgressResponse, EgressError> {
         let after = request.timeout;
         let phase = AtomicU8::new(Phase::Answer as u8);
-        // Pinned here: a timeout would move the exchange, which is large, several times.
-        let mut exchange = pin!(self.exchange(request, &phase));
-        // The wait has two steps: a long wait is woken once meanwhile, to check whether the answer
-        // is still wanted. It needs no second timer.
-        let first = after.min(MOMENT);
-        let outcome = match tokio::time::timeout(first, exchange.as_mut()).await {
-            Err(_) if first < after => {
-                tokio::time::timeout(after.saturating_sub(first), exchange).await
+        let outcome = {
+            // Pinned here: a timeout would move the exchange, which is large, several times.
+            let mut exchange = pin!(self.exchange(&mut request, &phase));
+            // The wait has two steps: a long wait is woken once meanwhile, to check whether the
+            // answer is still wanted. It needs no second timer.
+            let first = after.min(MOMENT);
+            match tokio::time::timeout(first, exchange.as_mut()).await {
+                Err(_) if first < after => {
+                    tokio::time::timeout(after.saturating_sub(first), exchange).await
+                }
+                outcome => outcome,
             }
-            outcome => outcome,
         };
         match outcome {
-            Ok(outcome) => outcome,
+            Ok(outcome) => outcome.map(|(parts, body)| EgressResponse {
+                status: parts.status,
+                headers: parts.headers,
+                body,
+                final_url: request.url,
+            }),
             Err(_elapsed) => Err(EgressError::Timeout {
                 phase: Phase::from_u8(phase.load(Ordering::Relaxed)),
                 after,
@@ -319,13 +326,15 @@ impl Egress {
 
     async fn exchange(
         &self,
-        request: EgressRequest,
+        request: &mut EgressRequest,
         phase: &AtomicU8,
-    ) -> Result<EgressResponse, EgressError> {
-        let limit = request.max_response_bytes;
-        let answered = self.head(request).await?;
+    ) -> Result<(http::response::Parts, Bytes), EgressError> {
+        let Answered { answer, mut wire } = self.head(request).await?;
         phase.store(Phase::Body as u8, Ordering::Relaxed);
-        self.read(answered, limit).await
+        let (parts, body) = answer.into_parts();
+        let body = read_bounded(&mut wire, body, request.max_response_bytes).await?;
+        self.inner.pool.put(&request.url, wire);
+        Ok((parts, body))
     }
 
     /// The headers that [`Egress::send`] sends for a request, `Content-Length` left out.
@@ -338,39 +347,35 @@ impl Egress {
     }
 
     /// Sends a request and follows what redirects it may: the head of the last answer, its body
-    /// unread.
-    async fn head(&self, request: EgressRequest) -> Result<Answered, EgressError> {
-        let EgressRequest {
-            mut method,
-            mut url,
-            headers,
-            mut body,
-            redirects,
-            ..
-        } = request;
-        let mut headers = self.prepared(headers);
+    /// unread. Leaves in the request the URL that answered; its headers and its body are taken.
+    ///
+    /// The request is borrowed, because moves into nested futures would copy it each time.
+    async fn head(&self, request: &mut EgressRequest) -> Result<Answered, EgressError> {
+        let mut headers = self.prepared(std::mem::take(&mut request.headers));
+        let mut body = std::mem::take(&mut request.body);
         let mut hops = 0;
         loop {
-            self.check(&url)?;
-            let last_try = redirects == Redirects::None;
+            self.check(&request.url)?;
+            let last_try = request.redirects == Redirects::None;
             // Only where a second request could follow.
-            let spare = (!last_try || is_repeatable(&method)).then(|| Spare::of(&headers, &body));
-            let hop = self.one_hop(&method, &url, headers, body, spare.as_ref());
+            let spare =
+                (!last_try || is_repeatable(&request.method)).then(|| Spare::of(&headers, &body));
+            let hop = self.one_hop(&request.method, &request.url, headers, body, spare.as_ref());
             let (answer, wire) = hop.await?;
             hops += 1;
             let next = if last_try || !redirect::is_redirect(answer.status()) {
                 None
             } else {
-                redirect::next_hop(&url, answer.headers(), hops)
+                redirect::next_hop(&request.url, answer.headers(), hops)
             };
             let (Some(next), Some(spare)) = (next, spare) else {
-                return Ok(Answered { answer, wire, url });
+                return Ok(Answered { answer, wire });
             };
-            url = next.map_err(|fault| EgressError::Redirect { fault })?;
+            request.url = next.map_err(|fault| EgressError::Redirect { fault })?;
             headers = spare.headers();
             body = spare.body;
-            if redirect::becomes_get(answer.status(), &method) {
-                method = Method::GET;
+            if redirect::becomes_get(answer.status(), &request.method) {
+                request.method = Method::GET;
                 body = Bytes::new();
                 headers.remove(header::CONTENT_TYPE);
             }
@@ -394,7 +399,8 @@ impl Egress {
         };
         let mut request = assembled(method.clone(), url, headers, body)?;
         if let Some(name) = tunnel::name_of(url) {
-            return self.through_tunnel(name, url, request).await;
+            // Boxed, like a connect: calls on a kept connection have small futures.
+            return Box::pin(self.through_tunnel(name, url, request)).await;
         }
         let mut sent = Instant::now();
         while let Some(mut wire) = pool.take(url, sent, tries) {
@@ -420,7 +426,7 @@ impl Egress {
                 _ => return Err(EgressError::broken(error.into_error())),
             }
         }
-        let connected = pool.connect(url, uri_of(url)?).await;
+        let connected = Box::pin(pool.connect(url, uri_of(url)?)).await;
         let mut wire = connected.map_err(|failure| not_connected(failure, url))?;
         match wire.ask(request).await {
             Ok(answer) => Ok((answer, wire)),
@@ -474,23 +480,6 @@ impl Egress {
             .or_insert_with(|| self.inner.user_agent.clone());
         headers
     }
-
-    async fn read(&self, answered: Answered, limit: usize) -> Result<EgressResponse, EgressError> {
-        let Answered {
-            answer,
-            mut wire,
-            url,
-        } = answered;
-        let (parts, body) = answer.into_parts();
-        let body = read_bounded(&mut wire, body, limit).await?;
-        self.inner.pool.put(&url, wire);
-        Ok(EgressResponse {
-            status: parts.status,
-            headers: parts.headers,
-            body,
-            final_url: url,
-        })
-    }
 }
 
 /// The head of an answer.
@@ -498,8 +487,6 @@ struct Answered {
     answer: http::Response<Incoming>,
     /// The connection that brings the body.
     wire: Wire,
-    /// URL that answered, after redirects.
-    url: Url,
 }
 
 /// True for a request that may reach its server twice.

@@ -104,11 +104,13 @@ pub fn check_session_version(
     let Some(value) = headers.protocol_version.one() else {
         return Ok(());
     };
-    let requested = String::from_utf8_lossy(value).into_owned();
+    let requested = String::from_utf8_lossy(value);
     match requested.parse::<Revision>() {
         Ok(named) if named.era() == Era::Legacy => Ok(()),
         _ => Err(refuse(
-            &ErrorKind::UnsupportedVersion { requested },
+            &ErrorKind::UnsupportedVersion {
+                requested: requested.into_owned(),
+            },
             revision,
             id,
         )),

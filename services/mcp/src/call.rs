@@ -71,7 +71,7 @@ pub(crate) struct Call {
     /// The session, for requests of the session era.
     pub(crate) session: Option<LiveSession>,
     /// The slug in the path.
-    pub(crate) tenant_slug: Box<str>,
+    pub(crate) tenant_slug: Arc<str>,
     /// The token under which the client wants progress (MCP-PP-1), once its handler has read it.
     pub(crate) progress: Option<ProgressToken>,
     /// The state that the client brings from an earlier round (MCP-X-29).

@@ -198,8 +198,9 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
         return Err(McpError::TurnedOff);
     }
     let tenant_slug = target.tenant.unwrap_or_else(|| entry.tenant_slug());
+    let tenant_slug: Arc<str> = tenant_slug.into();
     if let Some(arrival) = arrival {
-        arrival.note_tenant(tenant_slug);
+        arrival.note_tenant(Arc::clone(&tenant_slug));
         arrival.note_authorised();
     }
     let headers = collect_headers(&parts.headers);
@@ -368,14 +369,21 @@ async fn post(
     match negotiate::admit(RpcBody::parse(bytes)?, headers)? {
         Admitted::Initialize { request, draft } => {
             context.note_method(Method::Initialize);
-            streamable_http::initialize(context, &request, draft).await
+            // Boxed, like batches: requests in a session have small futures.
+            Box::pin(streamable_http::initialize(context, &request, draft)).await
         }
         Admitted::Session {
             session_id,
             message,
         } => streamable_http::message(context, &session_id, message, headers).await,
         Admitted::SessionBatch { session_id, batch } => {
-            streamable_http::batch(context, &session_id, &batch, headers).await
+            Box::pin(streamable_http::batch(
+                context,
+                &session_id,
+                &batch,
+                headers,
+            ))
+            .await
         }
         Admitted::Modern {
             revision,

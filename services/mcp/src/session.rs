@@ -110,14 +110,20 @@ impl SessionId {
 }
 
 /// The MAC's input besides the id. The principal digest is over tenant, person and client.
-fn scope(caller: &Caller, server: ServerId) -> Vec<u8> {
-    [
-        &b"session"[..],
-        &caller.principal.as_bytes()[..],
-        &server.uuid().as_bytes()[..],
-    ]
-    .concat()
+fn scope(caller: &Caller, server: ServerId) -> [u8; SCOPE] {
+    let mut scope = [0; SCOPE];
+    let (label, rest) = scope.split_at_mut(LABEL.len());
+    let (principal, tail) = rest.split_at_mut(32);
+    label.copy_from_slice(LABEL);
+    principal.copy_from_slice(caller.principal.as_bytes());
+    tail.copy_from_slice(server.uuid().as_bytes());
+    scope
 }
+
+/// The first bytes of a session's scope.
+const LABEL: &[u8] = b"session";
+/// The length of a session's scope: the label, a digest and a UUID.
+const SCOPE: usize = LABEL.len() + 32 + 16;
 
 /// Most resources that a session can subscribe to (STREAM-3.1).
 pub(crate) const MOST_SUBSCRIPTIONS: usize = 256;

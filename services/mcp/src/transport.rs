@@ -45,7 +45,7 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) state: &'a TransportServices,
     pub(crate) target: Target<'a>,
     /// The slug in the path; the tenant's current slug if the path has none.
-    pub(crate) tenant_slug: &'a str,
+    pub(crate) tenant_slug: Arc<str>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) server: Arc<Server>,
     pub(crate) accepted: Accepted,
@@ -160,7 +160,7 @@ impl RequestContext<'_> {
             server: Arc::clone(&self.server),
             client,
             session,
-            tenant_slug: self.tenant_slug.into(),
+            tenant_slug: Arc::clone(&self.tenant_slug),
             progress: None,
             continued: None,
             task: None,
@@ -244,7 +244,7 @@ pub(crate) fn trace_call(context: &RequestContext<'_>, meta: &RequestMeta, revis
     };
     span.set("mcp.method.name", Method::ToolsCall.name());
     span.set("mcp.protocol.version", revision.as_str());
-    span.set("portolan.tenant", context.tenant_slug);
+    span.set("portolan.tenant", &*context.tenant_slug);
     span.set(
         "portolan.node.attached",
         context.state.node.id().to_string(),

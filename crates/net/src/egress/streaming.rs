@@ -32,17 +32,17 @@ impl Egress {
     ///
     /// # Errors
     /// See [`EgressError`].
-    pub async fn open(&self, request: EgressRequest) -> Result<EgressStream, EgressError> {
+    pub async fn open(&self, mut request: EgressRequest) -> Result<EgressStream, EgressError> {
         let (after, limit) = (request.timeout, request.max_response_bytes);
         let phase = AtomicU8::new(Phase::Answer as u8);
-        match tokio::time::timeout(after, self.head(request)).await {
+        match tokio::time::timeout(after, self.head(&mut request)).await {
             Ok(answered) => {
-                let Answered { answer, wire, url } = answered?;
+                let Answered { answer, wire } = answered?;
                 let (parts, body) = answer.into_parts();
                 Ok(EgressStream {
                     status: parts.status,
                     headers: parts.headers,
-                    final_url: url,
+                    final_url: request.url,
                     body,
                     limit,
                     wire: Some(wire),

@@ -74,7 +74,7 @@ impl Wire {
     ) -> Result<Response<Incoming>, TrySendError<Outgoing>> {
         let ends = match &mut self.0 {
             WireKind::Own(ends) => &mut **ends,
-            WireKind::Tunnel(passage) => return passage.ask(request).await,
+            WireKind::Tunnel(passage) => return Box::pin(passage.ask(request)).await,
         };
         // Nothing makes it ready but the connection, which is moved right before each look: it
         // needs no waker, and no part in what a task may do at a stretch, because only a waker

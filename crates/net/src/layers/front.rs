@@ -103,7 +103,7 @@ struct RequestFacts {
     client_ip: IpAddr,
     standing: Option<Arc<AuthorisationReport>>,
     route: OnceLock<&'static str>,
-    tenant: OnceLock<String>,
+    tenant: OnceLock<Arc<str>>,
     mcp_method: OnceLock<&'static str>,
 }
 
@@ -127,7 +127,7 @@ impl Arrival {
     }
 
     /// Notes whose request it turned out to be. The first note stays.
-    pub fn note_tenant(&self, tenant: impl Into<String>) {
+    pub fn note_tenant(&self, tenant: impl Into<Arc<str>>) {
         self.0.tenant.get_or_init(|| tenant.into());
     }
 
@@ -143,7 +143,7 @@ impl Arrival {
 
     /// The tenant, if noted.
     pub fn tenant(&self) -> Option<&str> {
-        self.0.tenant.get().map(String::as_str)
+        self.0.tenant.get().map(|tenant| &**tenant)
     }
 
     /// The MCP method, if noted.
