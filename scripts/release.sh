@@ -14,7 +14,8 @@ mkdir -p target
 if said=$(echo 'pub fn one() -> u8 { 1 }' | rustc --crate-name probe --crate-type lib --emit obj -o target/probe.o -Cprofile-use="$copy" - 2>&1) && [ -z "$said" ]; then
     # Functions that changed since the profile was taken are compiled without it; a warning for each
     # is of no use.
-    export RUSTFLAGS="${RUSTFLAGS:-} -Cprofile-use=$copy -Cllvm-args=-no-pgo-warn-mismatch"
+    # What the profile never saw is split from the code that it saw, and the rest is laid out for the instruction cache.
+    export RUSTFLAGS="${RUSTFLAGS:-} -Cprofile-use=$copy -Cllvm-args=-no-pgo-warn-mismatch -Cllvm-args=-enable-split-machine-functions -Cllvm-args=-enable-ext-tsp-block-placement"
 else
     echo "portolan: $(rustc --version) cannot read $profile; building without it" >&2
 fi
