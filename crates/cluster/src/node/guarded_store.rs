@@ -14,7 +14,7 @@ use std::{
 use futures_util::poll;
 use tokio::{
     sync::watch,
-    time::{Instant, timeout},
+    time::{Instant, timeout_at},
 };
 
 use super::{breaker::Breaker, instruments::RoundTrips, slowness::Slowness};
@@ -78,7 +78,7 @@ impl GuardedStore {
         // The memory store completes at once and needs no timer.
         let result = match poll!(operation.as_mut()) {
             Poll::Ready(result) => result,
-            Poll::Pending => timeout(within, operation)
+            Poll::Pending => timeout_at(started + within, operation)
                 .await
                 .unwrap_or_else(|_| Err(StoreError::Down(format!("{op}: no answer in time")))),
         };

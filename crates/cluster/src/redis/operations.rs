@@ -100,7 +100,7 @@ impl Store for RedisStore {
         if life == 0 {
             return Ok(Begin::Unknown);
         }
-        let known = known.map_or_else(String::new, |version| format!("{:08x}", version.0));
+        let known = known.map_or_else(String::new, |version| hex(&version.0.to_be_bytes()));
         let mut answer = self
             .run_list(session.partition(), &self.scripts().begin, |call| {
                 call.arg(1)
@@ -140,7 +140,7 @@ impl Store for RedisStore {
                 call.arg(1)
                     .arg(self.keys().session(session))
                     .arg(&principal.0[..])
-                    .arg(format!("{:08x}", expect.0))
+                    .arg(hex(&expect.0.to_be_bytes()))
                     .arg(&body[..]);
             })
             .await?;
@@ -509,7 +509,7 @@ impl Store for RedisStore {
     async fn put_record(&self, item: StreamKey, put_record: &PutRecord) -> Result<RecordPut> {
         let expect = put_record
             .expect
-            .map_or_else(String::new, |version| format!("{:08x}", version.0));
+            .map_or_else(String::new, |version| hex(&version.0.to_be_bytes()));
         let mut answer = self
             .run_list(
                 item.session.partition(),
