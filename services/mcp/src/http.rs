@@ -96,36 +96,34 @@ impl Service<Request> for Endpoint {
 
     fn call(&mut self, request: Request) -> Answering {
         let state = self.0.clone();
-        Box::pin(async move { Ok(handle(state, request).await) })
+        Box::pin(handle(state, request))
     }
 }
 
 /// Serves a request of any verb.
-async fn handle(state: McpState, request: Request) -> Response {
+async fn handle(state: McpState, request: Request) -> Result<Response, Infallible> {
     let (parts, mut body) = request.into_parts();
     if let Some(arrival) = parts.extensions.get::<Arrival>() {
         arrival.note_route(route(parts.uri.path()));
     }
-    match serve(&state, &parts, &mut body).await {
-        Ok(answer) => answer,
-        Err(error) => {
-            // The refusal does not wait for the unwanted body (REVIEW-Q16). A client that sends
-            // `Expect` has not sent it yet.
-            let is_sent = !http_body::Body::is_end_stream(&body);
-            if is_sent && !parts.headers.contains_key(header::EXPECT) {
-                state.tracker.spawn(drain(body));
-            }
-            if let (McpError::Unauthorized(challenge), Some(target)) =
-                (&error, Target::parse(parts.uri.path()))
-                && install::is_wanted(&parts, &target)
-            {
-                return install::page(state.site(), &target, challenge.value());
-            }
-            error
-                .answering(spoken(&parts.headers), None)
-                .into_response()
-        }
+    let error = match serve(&state, &parts, &mut body).await {
+        Ok(answer) => return Ok(answer),
+        Err(error) => error,
+    };
+    // The refusal does not wait for the unwanted body (REVIEW-Q16). A client that sends
+    // `Expect` has not sent it yet.
+    let is_sent = !http_body::Body::is_end_stream(&body);
+    if is_sent && !parts.headers.contains_key(header::EXPECT) {
+        state.tracker.spawn(drain(body));
     }
+    if let (McpError::Unauthorized(challenge), Some(target)) =
+        (&error, Target::parse(parts.uri.path()))
+        && install::is_wanted(&parts, &target)
+    {
+        return Ok(install::page(state.site(), &target, challenge.value()));
+    }
+    let refusal = error.answering(spoken(&parts.headers), None);
+    Ok(refusal.into_response())
 }
 
 /// The revision whose error codes a refusal uses before the message is read (MCP-ER-13).

@@ -4,7 +4,7 @@
 
 pub(crate) mod call;
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use axum::response::Response;
 use bytes::Bytes;
@@ -63,14 +63,17 @@ async fn answer(context: &RequestContext<'_>, call: Box<Call>) -> Result<Respons
         ..call.about()
     };
     let revision = call.revision;
-    let dispatched = dispatch(context.state, call, context.headers);
-    let work = in_time(&context.state.shutdown, dispatched).await;
+    let work = {
+        // Pinned here: `in_time` would hold it twice.
+        let dispatched = pin!(dispatch(context.state, call, context.headers));
+        in_time(&context.state.shutdown, dispatched).await
+    };
     match work.unwrap_or_else(|| Err(McpError::lost(Lost::Draining, &about, revision)))? {
         Work::Done(body) => Ok(context.answer(body)),
         Work::Run(Run {
             call,
             job: Job::Retry(retry),
-        }) => call::go_on(context, call, retry).await,
+        }) => Box::pin(call::go_on(context, call, retry)).await,
         Work::Run(run) if run.talks(context.state) || run.may_become_task() => {
             call::run(context, run).await
         }
