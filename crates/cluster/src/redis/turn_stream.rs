@@ -3,7 +3,7 @@
 //! A thread of the runtime polls tasks one after another. Many of them send a command to Redis. The
 //! client's own connection writes each command when it comes, which is one system call for each, and
 //! wakes Redis each time. This connection waits until the thread has polled all tasks that are
-//! ready, and then writes what they sent. An idle thread waits for no one: its turn ends at once.
+//! ready, and then writes what they sent. On an idle thread the turn ends at once.
 
 use std::{
     io,
