@@ -3,7 +3,9 @@
 //! A thread of the runtime polls tasks one after another. Many of them send a command to Redis. The
 //! client's own connection writes each command when it comes, which is one system call for each, and
 //! wakes Redis each time. This connection waits until the thread has polled all tasks that are
-//! ready, and then writes what they sent. On an idle thread the turn ends at once.
+//! ready, and then writes what they sent. On an idle thread the turn ends at once. A thread that is
+//! held by one long task does not hold the commands of others: they are written when the next one
+//! comes, if the turn lasts longer than [`LONGEST`].
 
 use std::{
     io,
@@ -13,6 +15,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
+    time::{Duration, Instant},
 };
 
 use futures_util::task::AtomicWaker;
@@ -21,12 +24,16 @@ use tokio::{
     net::TcpStream,
 };
 
+/// The longest turn for which commands wait although others come.
+const LONGEST: Duration = Duration::from_micros(500);
+
 /// The connection.
 #[derive(Debug)]
 pub(super) struct TurnStream {
     stream: TcpStream,
     phase: Phase,
     end: Arc<TurnEnd>,
+    longest: Duration,
 }
 
 /// The phase of what is written next.
@@ -34,8 +41,8 @@ pub(super) struct TurnStream {
 enum Phase {
     /// Everything is written.
     Flushed,
-    /// The turn goes on: nothing is written yet.
-    Gathering,
+    /// The turn goes on since then: nothing is written yet.
+    Gathering(Instant),
     /// The turn is over.
     Writing,
 }
@@ -65,27 +72,31 @@ impl TurnStream {
             stream,
             phase: Phase::Flushed,
             end: Arc::default(),
+            longest: LONGEST,
         }
     }
 
     /// Waits for the end of the turn before the first write after a flush.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.phase == Phase::Writing {
-            return Poll::Ready(());
-        }
         self.end.task.register(cx.waker());
-        if self.phase == Phase::Flushed {
-            self.end.is_over.store(false, Ordering::Release);
-            self.phase = Phase::Gathering;
-            // The runtime wakes this waker after it has polled all tasks that are ready. A second
-            // poll of this future would end the wait early: other tasks wake the writer meanwhile.
-            let waker = Waker::from(Arc::clone(&self.end));
-            let yielded = pin!(tokio::task::yield_now());
-            if yielded.poll(&mut Context::from_waker(&waker)).is_ready() {
-                self.end.is_over.store(true, Ordering::Release);
+        let is_over = match self.phase {
+            Phase::Writing => true,
+            Phase::Gathering(since) => {
+                self.end.is_over.load(Ordering::Acquire) || since.elapsed() >= self.longest
             }
-        }
-        if !self.end.is_over.load(Ordering::Acquire) {
+            Phase::Flushed => {
+                self.end.is_over.store(false, Ordering::Release);
+                self.phase = Phase::Gathering(Instant::now());
+                // The runtime wakes this waker after it has polled all tasks that are ready. A
+                // second poll of this future would end the wait early: other tasks wake the writer
+                // meanwhile.
+                let waker = Waker::from(Arc::clone(&self.end));
+                let yielded = pin!(tokio::task::yield_now());
+                yielded.poll(&mut Context::from_waker(&waker)).is_ready()
+                    || self.end.is_over.load(Ordering::Acquire)
+            }
+        };
+        if !is_over {
             return Poll::Pending;
         }
         self.phase = Phase::Writing;
@@ -187,6 +198,23 @@ mod tests {
         assert_eq!(rest, "four");
         tasks.close();
         tasks.wait().await;
+    }
+
+    /// A task that holds its thread does not end its turn.
+    #[tokio::test]
+    async fn a_long_turn_holds_no_command_when_another_comes() {
+        for (longest, is_written) in [(Duration::MAX, false), (Duration::ZERO, true)] {
+            let (mut stream, _far) = connected().await;
+            stream.longest = longest;
+            std::future::poll_fn(|cx| {
+                let first = Pin::new(&mut stream).poll_write(cx, b"one");
+                assert!(first.is_pending(), "{longest:?}");
+                let second = Pin::new(&mut stream).poll_write(cx, b"one two");
+                assert_eq!(second.is_ready(), is_written, "{longest:?}");
+                Poll::Ready(())
+            })
+            .await;
+        }
     }
 
     #[tokio::test]
