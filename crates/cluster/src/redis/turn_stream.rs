@@ -1,10 +1,10 @@
 //! A TCP connection whose writes of one turn go out together.
 //!
-//! A thread of the runtime polls tasks one after another. Many of them send a command to Redis. The
-//! client's own connection writes each command when it comes, which is one system call for each, and
-//! wakes Redis each time. This connection waits until the thread has polled all tasks that are
-//! ready, and then writes what they sent. On an idle thread the turn ends at once. A thread that is
-//! held by one long task does not hold the commands of others: they are written when the next one
+//! A thread of the runtime polls tasks one after another. Many of them send a command to Redis.
+//! The client's own connection writes each command when it comes: one system call for each, and
+//! each wakes Redis. This connection waits until the thread has polled all tasks that are ready,
+//! and then writes what they sent. On an idle thread the turn ends at once. A thread that is held
+//! by one long task does not hold the commands of others: they are written when the next one
 //! comes, if the turn lasts longer than [`LONGEST`].
 
 use std::{
@@ -155,7 +155,8 @@ mod tests {
         (TurnStream::new(near.unwrap()), far.unwrap().0)
     }
 
-    /// Takes what comes and writes it, like the client of Redis: what is there goes into one buffer.
+    /// Writes the words that it receives, as the client of Redis does: words that wait go into one
+    /// buffer.
     async fn write_all_that_comes(mut stream: TurnStream, mut words: mpsc::Receiver<&'static str>) {
         let mut buffer = Vec::new();
         std::future::poll_fn(|cx| {
