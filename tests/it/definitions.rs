@@ -1,7 +1,7 @@
 //! Definitions on their way from where they were written to a client: names, order, numbers and
 //! characters that are not shown.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context, Result};
 use portolan_tests::{
@@ -36,14 +36,8 @@ impl Scene {
     }
 
     async fn before(upstream: WrittenUpstream) -> Result<Self> {
-        let stack = Stack::builder().allow_egress(upstream.address()).start()?;
-        let owner = Person::sign_up(&stack, "ann").await?;
-        let console = owner.console();
-        console.create_workspace("harbour").await?;
-        let published = publish_at(&console, "harbour", &upstream.url(), &json!({})).await?;
-        let client = OAuthClient::register(stack.url(), "Harness").await?;
-        let tokens = client.authorize(&owner, &published.url).await?;
-        let mcp = McpClient::new(&published.url)?.with_token(&tokens.access)?;
+        let behind = (upstream.address(), upstream.url());
+        let (stack, owner, published, mcp) = signed_in(behind).await?;
         Ok(Self {
             upstream,
             _stack: stack,
@@ -64,6 +58,21 @@ impl Scene {
         let known = self.owner.console().get(&self.source("/upstream")).await?;
         Ok(known["skipped"].to_string())
     }
+}
+
+/// A workspace before the server at this address and URL, and a client of its owner.
+async fn signed_in(
+    (address, url): (SocketAddr, String),
+) -> Result<(Stack, Person, Published, McpClient)> {
+    let stack = Stack::builder().allow_egress(address).start()?;
+    let owner = Person::sign_up(&stack, "ann").await?;
+    let console = owner.console();
+    console.create_workspace("harbour").await?;
+    let published = publish_at(&console, "harbour", &url, &json!({})).await?;
+    let client = OAuthClient::register(stack.url(), "Harness").await?;
+    let tokens = client.authorize(&owner, &published.url).await?;
+    let mcp = McpClient::new(&published.url)?.with_token(&tokens.access)?;
+    Ok((stack, owner, published, mcp))
 }
 
 const PLAIN: &str = r#"{"name":"plain","inputSchema":{"type":"object"}}"#;
@@ -483,14 +492,8 @@ async fn f7_x_24_a_server_of_the_session_era_asks_ten_times_at_most() -> Result<
 #[tokio::test]
 async fn x_24_a_question_before_the_answer_is_confirmed_begins_a_round() -> Result<()> {
     let upstream = RevisionUpstream::start(LEGACY)?;
-    let stack = Stack::builder().allow_egress(upstream.address()).start()?;
-    let owner = Person::sign_up(&stack, "ann").await?;
-    let console = owner.console();
-    console.create_workspace("harbour").await?;
-    let published = publish_at(&console, "harbour", &upstream.url(), &json!({})).await?;
-    let client = OAuthClient::register(stack.url(), "Harness").await?;
-    let tokens = client.authorize(&owner, &published.url).await?;
-    let mcp = McpClient::new(&published.url)?.with_token(&tokens.access)?;
+    let behind = (upstream.address(), upstream.url());
+    let (_stack, _owner, _published, mcp) = signed_in(behind).await?;
     let able = json!({"sampling": {}});
     let (session, _) = mcp.initialize_able(LEGACY, able).await?;
     let call = json!({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": {"name": "ask_on", "arguments": {}}});
