@@ -2,10 +2,7 @@
 //!
 //! This module selects the conversation, and handles expired sessions and refused tokens.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
-};
+use std::sync::Arc;
 
 use futures_util::{
     StreamExt,
@@ -30,7 +27,7 @@ use crate::{
         upstream::{
             conversation::{NoConversation, OnRequest, TasksExtension},
             get_streams::Subscriber,
-            questions::answer,
+            questions::{OpenQuestions, answer},
             refresh::request_refresh,
             request::Forward,
         },
@@ -260,34 +257,6 @@ impl Rounds {
         self.rounds = self.rounds.saturating_add(u8::from(open.is_none()));
         self.questions = self.questions.saturating_add(1);
         self.rounds <= MOST_ROUNDS && self.questions <= u32::from(MOST_ROUNDS) * Self::QUESTIONS
-    }
-}
-
-/// The number of questions of the server that the client has not answered.
-///
-/// A question ends with the client's answer, and not when the server confirms that it received the
-/// answer: its next question can be here before the confirmation.
-#[derive(Debug, Default)]
-struct OpenQuestions(AtomicU32);
-
-impl OpenQuestions {
-    fn is_none(&self) -> bool {
-        self.0.load(Ordering::Acquire) == 0
-    }
-
-    fn begin(&self) -> OpenQuestion<'_> {
-        self.0.fetch_add(1, Ordering::AcqRel);
-        OpenQuestion(self)
-    }
-}
-
-/// A question of the server that is open until this is dropped.
-#[derive(Debug)]
-pub(crate) struct OpenQuestion<'a>(&'a OpenQuestions);
-
-impl Drop for OpenQuestion<'_> {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Questions of servers of the session era to the client, and the answers.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use futures_util::future::BoxFuture;
 use portolan_protocol::{
     ask::AskMethod,
@@ -16,7 +18,7 @@ use portolan_upstream::{Connection, UpstreamError};
 use crate::{
     backends::{
         services::Backends,
-        upstream::{exchange::OpenQuestion, meter::Meter, request::Forward},
+        upstream::{meter::Meter, request::Forward},
     },
     call::client_channel::{ClientChannel, Unanswered},
     catalog::upstream::UpstreamSource,
@@ -25,6 +27,34 @@ use crate::{
 
 /// Most progress notifications of one question that its server receives in a second.
 const A_SECOND: u32 = 10;
+
+/// The number of questions of the server that the client has not answered.
+///
+/// A question ends with the client's answer, and not when the server confirms that it received the
+/// answer: its next question can be here before the confirmation.
+#[derive(Debug, Default)]
+pub(crate) struct OpenQuestions(AtomicU32);
+
+impl OpenQuestions {
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.load(Ordering::Acquire) == 0
+    }
+
+    pub(crate) fn begin(&self) -> OpenQuestion<'_> {
+        self.0.fetch_add(1, Ordering::AcqRel);
+        OpenQuestion(self)
+    }
+}
+
+/// A question of the server that is open until this is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenQuestion<'a>(&'a OpenQuestions);
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
 
 /// Forwards a question of a legacy server to the client (MCP-X-22, MCP-X-28).
 ///
