@@ -116,15 +116,15 @@ impl RevocationFeed {
     async fn read_revocations(&self, since: Option<Timestamp>) -> anyhow::Result<Timestamp> {
         let asked = Instant::now();
         let mut tx = self.store.edge(Reason::Revocations).await?;
-        let seen = revocations::clock(&mut tx).await?;
-        for row in revocations::live(&mut tx, since, self.clock.now()).await? {
+        let live = revocations::live(&mut tx, since, self.clock.now()).await?;
+        for row in live.entries {
             match event(&row) {
                 Some(event) => self.revocations.insert(event, row.expires_at),
                 None => tracing::error!(row.seq, "a revocation cannot be read"),
             }
         }
         self.revocations.heard(asked);
-        Ok(seen)
+        Ok(live.read_at)
     }
 }
 

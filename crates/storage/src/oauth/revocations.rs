@@ -105,6 +105,16 @@ pub async fn insert(tx: &mut SystemTx, new: &New<'_>) -> Result<(), StorageError
     Ok(())
 }
 
+/// Entries, and the time of the read.
+#[derive(Debug, Clone)]
+pub struct LiveRevocations {
+    /// The database's time, by which entries are dated, before it read them. A reader continues
+    /// from here.
+    pub read_at: Timestamp,
+    /// The entries in their order of writing.
+    pub entries: Vec<Revocation>,
+}
+
 /// Reads entries that still matter at `now` and were written after `since`; all of them for `None`.
 /// An entry of an unknown kind, written by a newer release, is left out, so that it does not block
 /// the rest.
@@ -115,39 +125,39 @@ pub async fn live(
     tx: &mut impl Tx,
     since: Option<Timestamp>,
     now: Timestamp,
-) -> Result<Vec<Revocation>, StorageError> {
+) -> Result<LiveRevocations, StorageError> {
+    // One row at least, which has the time: every process reads twice a second.
     let rows = sqlx::query!(
-        "select seq, kind, ref, epoch, expires_at, created_at from revocations
-         where expires_at > $1 and ($2::timestamptz is null or created_at > $2) order by seq",
+        r#"select statement_timestamp() as "read_at!", r.seq as "seq?", r.kind as "kind?", r.ref as "ref?", r.epoch as "epoch?",
+             r.expires_at as "expires_at?", r.created_at as "created_at?"
+           from (select) always left join revocations r
+             on r.expires_at > $1 and ($2::timestamptz is null or r.created_at > $2)
+           order by r.seq"#,
         now,
         since,
     )
     .fetch_all(tx.raw())
     .await?;
-    Ok(rows
-        .into_iter()
-        .filter_map(|row| {
-            let Some(kind) = RevocationKind::parse(&row.kind) else {
-                tracing::error!(row.seq, row.kind, "a revocation of an unknown kind");
-                return None;
-            };
-            Some(Revocation {
-                seq: row.seq,
-                kind,
-                reference: row.r#ref,
-                epoch: row.epoch,
-                expires_at: row.expires_at,
-                created_at: row.created_at,
-            })
+    let read_at = rows.first().ok_or(sqlx::Error::RowNotFound)?.read_at;
+    let entries = rows.into_iter().filter_map(|row| {
+        let (seq, kind) = (row.seq?, row.kind?);
+        let Some(kind) = RevocationKind::parse(&kind) else {
+            tracing::error!(seq, kind, "a revocation of an unknown kind");
+            return None;
+        };
+        Some(Revocation {
+            seq,
+            kind,
+            reference: row.r#ref?,
+            epoch: row.epoch,
+            expires_at: row.expires_at?,
+            created_at: row.created_at?,
         })
-        .collect())
-}
-
-/// The database's time, by which entries are dated. A reader that continues from a mark takes the
-/// mark here, before it reads.
-pub async fn clock(tx: &mut impl Tx) -> Result<Timestamp, StorageError> {
-    let now = sqlx::query_scalar!(r#"select clock_timestamp() as "now!""#);
-    Ok(now.fetch_one(tx.raw()).await?)
+    });
+    Ok(LiveRevocations {
+        read_at,
+        entries: entries.collect(),
+    })
 }
 
 /// Whether one of these is revoked at `now`: for a process that checks one token and keeps no set

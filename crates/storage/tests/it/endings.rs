@@ -62,7 +62,10 @@ async fn m6_a_suspended_tenant_is_nowhere_and_its_old_tokens_stay_dead_when_it_i
             .unwrap()
             .is_empty()
     );
-    let told = revocations::live(&mut tx, None, now()).await.unwrap();
+    let told = revocations::live(&mut tx, None, now())
+        .await
+        .unwrap()
+        .entries;
     assert_eq!(told.len(), 1);
     assert_eq!(told[0].epoch, Some(before.tenant_epoch + 1));
     let listed = operators::tenants(&mut tx, Some(scene.tenant), None, None, 1)

@@ -368,7 +368,10 @@ async fn revocations_go_a_day_after_the_last_token_expired() {
         1
     );
     let mut tx = store.edge(Reason::Revocations).await.unwrap();
-    let live = revocations::live(&mut tx, None, days(3)).await.unwrap();
+    let live = revocations::live(&mut tx, None, days(3))
+        .await
+        .unwrap()
+        .entries;
     let references: Vec<_> = live.iter().map(|row| row.reference.as_str()).collect();
     assert_eq!(references, ["long"]);
     drop(tx);

@@ -457,7 +457,10 @@ async fn k11_a_revoked_grant_takes_its_family_and_tells_the_nodes_once() {
             .verdict(now(), PresentedFrom::AnotherOrUnknown),
         Verdict::Ended
     );
-    let news = revocations::live(&mut tx, None, now()).await.unwrap();
+    let news = revocations::live(&mut tx, None, now())
+        .await
+        .unwrap()
+        .entries;
     assert_eq!(news.len(), 1);
     assert_eq!(
         (news[0].kind, news[0].reference.as_str()),
@@ -470,6 +473,7 @@ async fn k11_a_revoked_grant_takes_its_family_and_tells_the_nodes_once() {
         revocations::live(&mut tx, Some(news[0].created_at), now())
             .await
             .unwrap()
+            .entries
             .is_empty(),
         "nothing after it"
     );
@@ -477,6 +481,7 @@ async fn k11_a_revoked_grant_takes_its_family_and_tells_the_nodes_once() {
         revocations::live(&mut tx, None, now() + Duration::days(1))
             .await
             .unwrap()
+            .entries
             .is_empty(),
         "no token lives that long"
     );
@@ -729,7 +734,10 @@ async fn case_139_what_is_committed_out_of_order_is_seen_by_the_reader_that_look
     eleven.commit().await.unwrap();
     let live = async |since| {
         let mut tx = system(&store).await;
-        revocations::live(&mut tx, since, now()).await.unwrap()
+        revocations::live(&mut tx, since, now())
+            .await
+            .unwrap()
+            .entries
     };
     let seen = async |since| -> Vec<String> {
         live(since)
@@ -774,7 +782,10 @@ async fn r9_a_revocation_of_a_kind_that_this_release_does_not_know_hides_no_othe
         expires_at: now() + Duration::HOUR,
     };
     revocations::insert(&mut tx, &known).await.unwrap();
-    let live = revocations::live(&mut tx, None, now()).await.unwrap();
+    let live = revocations::live(&mut tx, None, now())
+        .await
+        .unwrap()
+        .entries;
     assert_eq!(live.len(), 1);
     assert_eq!(live[0].reference, "known");
 }
@@ -817,7 +828,10 @@ async fn r5_the_api_keys_of_a_person_end_with_all_apps_and_not_with_one() {
         .unwrap();
     assert_eq!(ended.grants, [(other, scene.tenant)]);
     assert_eq!(ended.keys, [(key.id, scene.tenant)]);
-    let told = revocations::live(&mut tx, None, now()).await.unwrap();
+    let told = revocations::live(&mut tx, None, now())
+        .await
+        .unwrap()
+        .entries;
     assert_eq!(told.len(), 3);
 }
 
@@ -847,6 +861,9 @@ async fn r5_many_apps_end_in_several_transactions_each_with_its_tenant() {
         .await
         .unwrap();
     assert_eq!(third, Ended::default());
-    let told = revocations::live(&mut tx, None, now()).await.unwrap();
+    let told = revocations::live(&mut tx, None, now())
+        .await
+        .unwrap()
+        .entries;
     assert_eq!(told.len(), 501);
 }

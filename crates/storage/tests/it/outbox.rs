@@ -67,16 +67,18 @@ struct Reader {
 
 impl Reader {
     async fn look(&mut self, tx: &mut SystemTx) {
-        let clock = revocations::clock(tx).await.unwrap();
-        let oldest = self.begun.iter().min().copied().unwrap_or(clock);
-        let since = self.mark.map(|mark| mark - (clock - oldest));
-        for row in revocations::live(tx, since, now()).await.unwrap() {
+        let oldest = self.begun.iter().min().copied();
+        let since = self
+            .mark
+            .map(|mark| oldest.map_or(mark, |oldest| oldest.min(mark)));
+        let live = revocations::live(tx, since, now()).await.unwrap();
+        for row in live.entries {
             let is_late = self.mark.is_some_and(|mark| row.created_at <= mark);
             if self.seen.insert(row.reference) && is_late {
                 self.late += 1;
             }
         }
-        self.mark = Some(clock);
+        self.mark = Some(live.read_at);
     }
 }
 
@@ -101,7 +103,10 @@ async fn r9_a_reader_that_looks_back_sees_every_row_in_whatever_order_they_are_c
                 Step::Write(at) => {
                     if open[at].is_none() {
                         let mut tx = system(&writers).await;
-                        let begun = revocations::clock(&mut tx).await.unwrap();
+                        let begun = revocations::live(&mut tx, None, now())
+                            .await
+                            .unwrap()
+                            .read_at;
                         reader.begun.push(begun);
                         let rows = Vec::new();
                         open[at] = Some(Writer { tx, begun, rows });

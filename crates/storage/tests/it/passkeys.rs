@@ -210,7 +210,10 @@ async fn l14_a_stricter_rule_raises_the_epoch_and_keeps_what_else_the_policy_say
             (SecondFactor::Passkey, 2),
         ]
     );
-    let told = revocations::live(&mut tx, None, now()).await.unwrap();
+    let told = revocations::live(&mut tx, None, now())
+        .await
+        .unwrap()
+        .entries;
     assert_eq!(told.len(), 2, "the nodes hear of each stricter one");
     let ready = factor_rules::readiness(&mut tx, scene.tenant, HOST)
         .await

@@ -388,7 +388,8 @@ async fn r7_a_removed_member_is_told_to_every_node_by_the_feed() {
         .await
         .unwrap();
     assert!(
-        told.iter()
+        told.entries
+            .iter()
             .any(|one| one.reference == format!("{tenant}/{bob_id}") && one.epoch == Some(1)),
         "{told:?}"
     );

@@ -23,10 +23,10 @@ async fn news(scene: &Scene) -> Vec<revocations::RevocationKind> {
         .system(Reason::Revocations)
         .await
         .unwrap();
-    let rows = revocations::live(&mut tx, None, scene.node.clock.now())
+    let live = revocations::live(&mut tx, None, scene.node.clock.now())
         .await
         .unwrap();
-    rows.into_iter().map(|row| row.kind).collect()
+    live.entries.into_iter().map(|row| row.kind).collect()
 }
 
 #[tokio::test]

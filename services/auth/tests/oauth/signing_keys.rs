@@ -148,7 +148,8 @@ async fn j3_a_removed_key_is_neither_published_nor_believed_and_the_standby_sign
         .unwrap();
     let told = revocations::live(&mut tx, None, now).await.unwrap();
     assert_eq!(
-        told.iter()
+        told.entries
+            .iter()
             .map(|one| (one.kind, one.reference.as_str()))
             .collect::<Vec<_>>(),
         [(revocations::RevocationKind::Kid, removed.as_str())]
