@@ -5,7 +5,7 @@ use std::{str::FromStr, time::Duration};
 use portolan_config::SecretText;
 use portolan_model::id::TenantId;
 use sqlx::{
-    AssertSqlSafe,
+    AssertSqlSafe, Connection,
     postgres::{PgConnectOptions, PgPool, PgPoolOptions},
 };
 
@@ -13,6 +13,11 @@ use crate::{
     EdgeTx, KeeperTx, StorageError, SystemTx, TenantTx,
     query_batcher::{BatchQuery, QueryBatchers},
 };
+
+/// A connection that was idle for this long is tested with a round trip before its next use. After
+/// a shorter time the test is left out: requests within a second of an outage fail with or without
+/// it.
+const TESTED_AFTER: Duration = Duration::from_secs(1);
 
 portolan_config::config! {
     /// Postgres
@@ -105,6 +110,15 @@ impl Store {
                 ("idle_in_transaction_session_timeout", "15000"),
             ]);
         let pool = PgPoolOptions::new()
+            .test_before_acquire(false)
+            .before_acquire(|connection, about| {
+                Box::pin(async move {
+                    if about.idle_for >= TESTED_AFTER {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
             .max_connections(config.max_connections)
             .acquire_timeout(Duration::from_millis(config.acquire_timeout_ms))
             .connect_lazy_with(options);
