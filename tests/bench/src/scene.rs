@@ -238,14 +238,24 @@ impl Nodes {
         self.cluster.nodes[place as usize].id()
     }
 
-    /// So many clients, each with a token for the slow API, at this node. A person with one client may open 60 streams a minute.
+    /// So many clients, each with a token for the slow API, at this node.
     pub(crate) async fn clients(&self, count: usize, place: Place) -> Result<Vec<Access>> {
+        self.clients_of(&self.slow, count, place).await
+    }
+
+    /// Clients of one published server. A person with one client may open 60 streams a minute.
+    async fn clients_of(
+        &self,
+        published: &Published,
+        count: usize,
+        place: Place,
+    ) -> Result<Vec<Access>> {
         let address = self.address(place)?;
         stream::iter(0..count)
             .map(|_| async move {
                 let number = self.clients.fetch_add(1, Ordering::Relaxed);
-                let tokens = fleet::let_in(&self.cluster, &self.owner, &self.slow, number).await?;
-                Ok(Access::new(&self.slow.url, &self.slow.url, &tokens.access)?.at(address))
+                let tokens = fleet::let_in(&self.cluster, &self.owner, published, number).await?;
+                Ok(Access::new(&published.url, &published.url, &tokens.access)?.at(address))
             })
             .buffer_unordered(LET_IN_AT_ONCE)
             .try_collect()
@@ -274,21 +284,11 @@ impl Nodes {
         Ok(access.at(self.address(Place::Calls)?))
     }
 
-    /// Three clients of a workspace before the MCP server with notifications, on the node for
+    /// So many clients of a workspace before the MCP server with notifications, on the node for
     /// calls.
-    pub(crate) async fn tellers(&self, server: SocketAddr) -> Result<[Access; 3]> {
+    pub(crate) async fn tellers(&self, server: SocketAddr, count: usize) -> Result<Vec<Access>> {
         let published = publish_server(&self.owner, server, "telling").await?;
-        let address = self.address(Place::Calls)?;
-        let let_in = async |name: &str| {
-            let client = OAuthClient::register(self.cluster.url(), name).await?;
-            let token = client.authorize(&self.owner, &published.url).await?.access;
-            anyhow::Ok(Access::new(&published.url, &published.url, &token)?.at(address))
-        };
-        Ok([
-            let_in("Often").await?,
-            let_in("Far").await?,
-            let_in("Back").await?,
-        ])
+        self.clients_of(&published, count, Place::Calls).await
     }
 
     /// Takes a tool out of the list of the slow API, or puts it back.

@@ -135,11 +135,17 @@ const PROGRESS: &str = "\"notifications/progress\"";
 const MESSAGE: &str = "\"message\":\"";
 /// Connections whose calls send three notifications.
 const CONNECTIONS: usize = 32;
-/// Calls that send a hundred notifications a second, and their duration.
-const TELLERS: usize = 10;
-const SECONDS: u32 = 10;
-/// Calls that are resumed, and how often each.
-const RESUMED: usize = 10;
+/// Milliseconds between two notifications of a call: a client receives ten of them a second
+/// (MCP-PP-3).
+const EVERY_MS: u64 = 110;
+/// Clients whose calls send 1,000 notifications a second together, the calls of each, and how often
+/// a call sends one. A call opens two streams.
+const TELLERS: usize = 5;
+const CALLS: usize = 22;
+const COUNT: u32 = 91;
+/// Clients whose calls are resumed, the calls of each, and how often each call is.
+const RETURNING: usize = 5;
+const RESUMED: usize = 2;
 const TIMES: usize = 20;
 /// The events that they have missed: nearly as much as a log keeps, which is 256 events and 1 MiB,
 /// seals included.
@@ -156,17 +162,28 @@ fn millis(time: Duration) -> f64 {
     1e3 * time.as_secs_f64()
 }
 
-/// A second client for each part: one may open 60 streams a minute.
+/// Each part has clients of its own: one may open 60 streams a minute.
 pub(crate) async fn measure(
     arguments: &Arguments,
     nodes: &Nodes,
     teller: SocketAddr,
     table: &mut Table,
 ) -> Result<()> {
-    let [often, far, back] = nodes.tellers(teller).await?;
-    answered_by_events(arguments, &often, table).await?;
-    delivered_elsewhere(&far, nodes.address(Place::Streams)?, table).await?;
-    resumed(&back, nodes.address(Place::Streams)?, table).await
+    let clients = nodes.tellers(teller, 1 + TELLERS + RETURNING).await?;
+    let (often, rest) = clients.split_first().context("a client")?;
+    let (far, back) = rest.split_at(TELLERS);
+    answered_by_events(arguments, often, table).await?;
+    delivered_elsewhere(far, nodes.address(Place::Streams)?, table).await?;
+    resumed(back, nodes.address(Place::Streams)?, table).await
+}
+
+/// Opens so many sessions of each client.
+async fn sessions_of(clients: &[Access], count: usize) -> Result<Vec<(&Access, String)>> {
+    let opened = try_join_all(clients.iter().map(|client| client.sessions(count))).await?;
+    let each = clients.iter().zip(opened);
+    Ok(each
+        .flat_map(|(client, sessions)| sessions.into_iter().map(move |session| (client, session)))
+        .collect())
 }
 
 /// TEST-L3.
@@ -253,18 +270,18 @@ async fn moved(
 
 /// TEST-L8.
 async fn delivered_elsewhere(
-    access: &Access,
+    clients: &[Access],
     elsewhere: SocketAddr,
     table: &mut Table,
 ) -> Result<()> {
-    let sessions = access.sessions(TELLERS).await?;
+    let sessions = sessions_of(clients, CALLS).await?;
     let telling = Telling {
-        count: 100 * SECONDS,
-        every_ms: 10,
+        count: COUNT,
+        every_ms: EVERY_MS,
         bytes: 16,
         then_ms: 0,
     };
-    let reading = sessions.iter().map(|session| async move {
+    let reading = sessions.iter().map(|(access, session)| async move {
         let (mut stream, mut bytes) = moved(access, session, telling, elsewhere).await?;
         let mut delays = Vec::new();
         loop {
@@ -291,7 +308,7 @@ async fn delivered_elsewhere(
         }
     });
     let mut delays: Vec<Duration> = try_join_all(reading).await?.concat();
-    let all = number(TELLERS) * f64::from(telling.count);
+    let all = number(sessions.len()) * f64::from(telling.count);
     ensure!(
         number(delays.len()) > 0.9 * all,
         "{} events of {all}",
@@ -315,15 +332,15 @@ async fn delivered_elsewhere(
 }
 
 /// TEST-L9.
-async fn resumed(access: &Access, elsewhere: SocketAddr, table: &mut Table) -> Result<()> {
-    let sessions = access.sessions(RESUMED).await?;
+async fn resumed(clients: &[Access], elsewhere: SocketAddr, table: &mut Table) -> Result<()> {
+    let sessions = sessions_of(clients, RESUMED).await?;
     let telling = Telling {
         count: MISSED,
-        every_ms: 2,
+        every_ms: EVERY_MS,
         bytes: BYTES,
         then_ms: 60_000,
     };
-    let begun = sessions.iter().map(|session| async move {
+    let begun = sessions.iter().map(|(access, session)| async move {
         let request = access.message(session, &telling.call(1));
         let id = streams::break_off(access.address, &request).await?;
         anyhow::Ok(access.get(session, Some(&id)))
@@ -331,7 +348,7 @@ async fn resumed(access: &Access, elsewhere: SocketAddr, table: &mut Table) -> R
     let requests = try_join_all(begun).await?;
     sleep(Duration::from_millis(telling.every_ms) * MISSED + Duration::from_secs(3)).await;
     let missed = usize::try_from(MISSED)?;
-    let mut times = Vec::with_capacity(RESUMED * TIMES);
+    let mut times = Vec::with_capacity(sessions.len() * TIMES);
     for round in 0..=TIMES {
         for request in &requests {
             let took = streams::come_back(elsewhere, request, PROGRESS, missed)
