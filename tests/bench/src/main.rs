@@ -94,8 +94,8 @@ struct Arguments {
     /// Streams that are open at once.
     #[arg(long, default_value_t = 10_000)]
     streams: usize,
-    /// Sessions that are left idle.
-    #[arg(long, default_value_t = 20_000)]
+    /// Sessions that are left idle, twice: more than a node remembers for people.
+    #[arg(long, default_value_t = 40_000)]
     sessions: usize,
     /// Minutes of the soak.
     #[arg(long, default_value_t = 60)]

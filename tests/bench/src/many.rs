@@ -43,11 +43,16 @@ const IDLE: Duration = Duration::from_secs(10);
 /// Changes that are notified, one after the other.
 const CHANGES: usize = 3;
 
+/// Sessions that a node remembers for the people of a workspace (PLAY-8).
+const REMEMBERED: usize = 25_600;
+
 /// Idle sessions of a node.
 pub(crate) struct IdleSessions {
     count: usize,
     since: Instant,
     access: Access,
+    /// Bytes of the node before the first session.
+    empty: f64,
     before: Option<f64>,
 }
 
@@ -55,14 +60,18 @@ impl IdleSessions {
     /// A session is idle after a minute, and a node may take a while to notice.
     const IDLE: Duration = Duration::from_secs(80);
 
-    /// Opens the first ones: what a node needs for the first sessions of its life is not what one more costs.
+    /// Opens the first ones. The node remembers them for people; once its memory is full, a session
+    /// takes the place of another one. What a node needs for the first sessions of its life is not
+    /// what one more costs.
     pub(crate) async fn open(nodes: &Nodes, count: usize) -> Result<Self> {
         let access = nodes.access.at(nodes.address(Place::Sessions)?);
+        let empty = process::memory(nodes.process_id(Place::Sessions)?).await?;
         access.sessions(count).await?;
         Ok(Self {
             count,
             since: Instant::now(),
             access,
+            empty,
             before: None,
         })
     }
@@ -87,9 +96,16 @@ impl IdleSessions {
         }
         let before = self.before.unwrap_or_default();
         let after = self.settle(nodes).await?;
+        table.add(Figure {
+            what: format!("a session that a node remembers, {REMEMBERED} at most"),
+            seen: each(before - self.empty, self.count.min(REMEMBERED)).round(),
+            unit: "B",
+            bar: Bar::AtMost(MOST_REMEMBERED),
+            note: format!("{:+.1} MiB in all", (before - self.empty) / 1024.0 / 1024.0),
+        });
         let grown = each(after - before, self.count);
         table.add(Figure {
-            what: "an idle session, on the node".to_owned(),
+            what: "an idle session beyond these, on the node".to_owned(),
             // A page more or less is the allocator's.
             seen: grown.max(0.0).round(),
             unit: "B",
@@ -105,6 +121,9 @@ impl IdleSessions {
     }
 }
 
+/// Bytes of a session that a node remembers: what a node needs for its first sessions is part of
+/// it.
+const MOST_REMEMBERED: f64 = 2_048.0;
 /// Bytes a session by which two measures of the same process may differ.
 const IDLE_NOISE: f64 = 16.0;
 
