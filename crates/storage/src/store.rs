@@ -14,10 +14,10 @@ use crate::{
     query_batcher::{BatchQuery, QueryBatchers},
 };
 
-/// A connection that was idle for this long is tested with a round trip before its next use. After
-/// a shorter time the test is left out: requests within a second of an outage fail with or without
-/// it.
-const TESTED_AFTER: Duration = Duration::from_secs(1);
+/// A connection that was idle for this long is tested with a round trip before its next use. The
+/// pool takes its connections in turn, so those of a busy process are never idle for as long. If
+/// Postgres restarts faster, the first request on each connection fails as it does in an outage.
+const TESTED_AFTER: Duration = Duration::from_secs(5);
 
 portolan_config::config! {
     /// Postgres
