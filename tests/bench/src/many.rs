@@ -61,8 +61,7 @@ impl IdleSessions {
     const IDLE: Duration = Duration::from_secs(80);
 
     /// Opens the first ones. The node remembers them for people; once its memory is full, a session
-    /// takes the place of another one. What a node needs for the first sessions of its life is not
-    /// what one more costs.
+    /// takes the place of another one. The first sessions of a node's life cost more than one more.
     pub(crate) async fn open(nodes: &Nodes, count: usize) -> Result<Self> {
         let access = nodes.access.at(nodes.address(Place::Sessions)?);
         let empty = process::memory(nodes.process_id(Place::Sessions)?).await?;
