@@ -108,8 +108,8 @@ pub async fn insert(tx: &mut SystemTx, new: &New<'_>) -> Result<(), StorageError
 /// Entries, and the time of the read.
 #[derive(Debug, Clone)]
 pub struct LiveRevocations {
-    /// The database's time, by which entries are dated, before it read them. A reader continues
-    /// from here.
+    /// The database's time of the read, by which entries are dated. A reader continues from here,
+    /// and looks back for entries that were committed out of order.
     pub read_at: Timestamp,
     /// The entries in their order of writing.
     pub entries: Vec<Revocation>,
