@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A connection that was idle for this long is tested with a round trip before its next use. The
-/// pool takes its connections in turn, so those of a busy process are never idle for as long. If
+/// pool takes its connections in turn, so those of a busy process are rarely idle for as long. If
 /// Postgres restarts faster, the first request on each connection fails as it does in an outage.
 const TESTED_AFTER: Duration = Duration::from_secs(5);
 

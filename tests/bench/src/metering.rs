@@ -81,7 +81,7 @@ async fn steady(alone: &Alone, table: &mut Table) -> Result<f64> {
         .iter()
         .map(|session| access.call(session))
         .collect();
-    // Postgres does this in the first minute of a new database by itself, whatever calls cost.
+    // Autovacuum does this once for a new database, with or without calls.
     alone.owner_sql().await?.ask("vacuum analyze").await?;
     let load = Paced::start(access.address, requests, RATE, "NOBGO");
     tokio::time::sleep(WARM).await;
