@@ -20,6 +20,7 @@ use portolan_model::{
     id::UserId,
     resource::{Resource, Site},
     scope,
+    subject::Subject,
 };
 use portolan_protocol::initialize::Implementation;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +29,15 @@ use tokio_util::sync::CancellationToken;
 ///
 /// This is well within the second that a revocation may take (AUTH-R9).
 pub(crate) const LAST_WORD: Duration = Duration::from_millis(400);
+
+/// The owner of sessions: the principal, and its names for people. All sessions of a token share it.
+#[derive(Debug)]
+pub(crate) struct SessionOwner {
+    /// The owner, in the form that the cluster compares.
+    pub(crate) principal: Principal,
+    pub(crate) subject: Subject,
+    pub(crate) client_id: Box<str>,
+}
 
 /// The holder of a good token.
 #[derive(Debug)]
@@ -38,6 +48,8 @@ pub(crate) struct Caller {
     pub(crate) granted: Option<Resource>,
     /// Digest of tenant, person and client: the owner of sessions and limits.
     pub(crate) principal: Digest,
+    /// The same, for the sessions that it opens.
+    pub(crate) owner: Arc<SessionOwner>,
     /// The bucket of its requests.
     pub(crate) requests: LimitKey,
     /// The bucket of the streams that it opens.
@@ -67,6 +79,8 @@ impl Caller {
         principal.extend_from_slice(claims.sub.uuid().as_bytes());
         principal.extend_from_slice(claims.client_id.as_bytes());
         let principal = digest(&principal);
+        let mut owner = Principal([0; 16]);
+        owner.0.copy_from_slice(&principal.as_bytes()[..16]);
         let bucket = |kind: char| LimitKey {
             shard: claims.tid.uuid().simple().to_string(),
             bucket: format!(
@@ -80,6 +94,11 @@ impl Caller {
             stream_opens: bucket('s'),
             progress: bucket('q'),
             principal,
+            owner: Arc::new(SessionOwner {
+                principal: owner,
+                subject: claims.sub,
+                client_id: claims.client_id.as_str().into(),
+            }),
             revoked: CancellationToken::new(),
             key_id: key_id(token).unwrap_or_default(),
             has_scope: claims.scope.split(' ').any(|one| one == scope::MCP),
@@ -154,9 +173,7 @@ impl Caller {
 
     /// The owner of its sessions, in the form that the cluster compares.
     pub(crate) fn session_principal(&self) -> Principal {
-        let mut bytes = [0; 16];
-        bytes.copy_from_slice(&self.principal.as_bytes()[..16]);
-        Principal(bytes)
+        self.owner.principal
     }
 
     /// Completes when everything open under the token must close.

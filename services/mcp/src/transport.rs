@@ -116,13 +116,10 @@ impl RequestContext<'_> {
         revision: Revision,
         created_at: Option<Timestamp>,
     ) -> SessionFacts {
-        let claims = &self.caller.claims;
         SessionFacts {
             tenant: self.server.tenant,
             server: self.server.id,
-            principal: self.caller.session_principal(),
-            subject: claims.sub.to_string().into(),
-            client_id: claims.client_id.as_str().into(),
+            owner: Arc::clone(&self.caller.owner),
             revision,
             created_at,
         }

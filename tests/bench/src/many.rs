@@ -15,7 +15,7 @@ use crate::{
     access::Access,
     bare,
     figure::{Bar, Figure, Table, each},
-    load::{Connection, permille},
+    load::{Connection, Load, permille},
     process::{self, Server},
     scene::{Nodes, Place},
     streams::{self, Streams},
@@ -46,12 +46,15 @@ const CHANGES: usize = 3;
 /// Sessions that a node remembers for the people of a workspace (PLAY-8).
 const REMEMBERED: usize = 25_600;
 
+/// Sessions, each with a connection, of the requests before the first measure.
+const WARMING: usize = 16;
+
 /// Idle sessions of a node.
 pub(crate) struct IdleSessions {
     count: usize,
     since: Instant,
     access: Access,
-    /// Bytes of the node before the first session.
+    /// Bytes of the node before these sessions.
     empty: f64,
     before: Option<f64>,
 }
@@ -60,10 +63,17 @@ impl IdleSessions {
     /// A session is idle after a minute, and a node may take a while to notice.
     const IDLE: Duration = Duration::from_secs(80);
 
-    /// Opens the first ones. The node remembers them for people; once its memory is full, a session
-    /// takes the place of another one. The first sessions of a node's life cost more than one more.
+    /// Opens the first ones, after the node has replied to as many requests. It remembers them for
+    /// people; once this memory is full, a session takes the place of another one.
     pub(crate) async fn open(nodes: &Nodes, count: usize) -> Result<Self> {
         let access = nodes.access.at(nodes.address(Place::Sessions)?);
+        // What a node needs for requests is no part of a session.
+        let first = access.sessions(WARMING).await?;
+        let requests = first.iter().map(|session| access.list(session)).collect();
+        let mut load = Load::new(access.address, requests, "getPort");
+        load.run(count).await?;
+        drop(load);
+        tokio::time::sleep(Self::IDLE).await;
         let empty = process::memory(nodes.process_id(Place::Sessions)?).await?;
         access.sessions(count).await?;
         Ok(Self {
@@ -120,9 +130,8 @@ impl IdleSessions {
     }
 }
 
-/// Bytes of a session that a node remembers: what a node needs for its first sessions is part of
-/// it.
-const MOST_REMEMBERED: f64 = 2_048.0;
+/// Bytes of a session that a node remembers, with its owner, its client and its last moment.
+const MOST_REMEMBERED: f64 = 512.0;
 /// Bytes a session by which two measures of the same process may differ.
 const IDLE_NOISE: f64 = 16.0;
 

@@ -81,7 +81,8 @@ async fn steady(alone: &Alone, table: &mut Table) -> Result<f64> {
         .iter()
         .map(|session| access.call(session))
         .collect();
-    // Autovacuum does this once for a new database, with or without calls.
+    // Autovacuum does this once in the first minutes of a new database, with or without calls; see
+    // docs/performance.md.
     alone.owner_sql().await?.ask("vacuum analyze").await?;
     let load = Paced::start(access.address, requests, RATE, "NOBGO");
     tokio::time::sleep(WARM).await;

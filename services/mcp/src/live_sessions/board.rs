@@ -3,7 +3,7 @@
 
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use portolan_cluster::{SessionKey, store::Principal};
@@ -15,7 +15,10 @@ use portolan_model::{
 };
 use portolan_protocol::{initialize::Implementation, method::Method, revision::Revision};
 
-use crate::{caller::ClientName, hex::hex};
+use crate::{
+    caller::{ClientName, SessionOwner},
+    hex::hex,
+};
 
 /// Parts of the memory, each with a lock of its own: requests of different sessions do not wait for
 /// each other.
@@ -35,9 +38,7 @@ const IDLE_MS: i64 = 24 * 60 * 60 * 1000;
 pub(crate) struct Facts {
     pub(crate) tenant: TenantId,
     pub(crate) server: ServerId,
-    pub(crate) principal: Principal,
-    pub(crate) subject: Box<str>,
-    pub(crate) client_id: Box<str>,
+    pub(crate) owner: Arc<SessionOwner>,
     pub(crate) revision: Revision,
     /// When the session was made; none without a session.
     pub(crate) created_at: Option<Timestamp>,
@@ -55,9 +56,12 @@ struct RememberedSession {
     moments: VecDeque<(i64, MomentKind, Option<Method>)>,
 }
 
+/// Boxed, so that the empty places of a table are small.
+type Part = HashMap<SessionKey, Box<RememberedSession>>;
+
 /// The sessions that this node saw.
 #[derive(Debug)]
-pub(crate) struct SessionBoard(Box<[Mutex<HashMap<SessionKey, RememberedSession>>]>);
+pub(crate) struct SessionBoard(Box<[Mutex<Part>]>);
 
 impl Default for SessionBoard {
     fn default() -> Self {
@@ -66,7 +70,7 @@ impl Default for SessionBoard {
 }
 
 impl SessionBoard {
-    fn part(&self, key: SessionKey) -> MutexGuard<'_, HashMap<SessionKey, RememberedSession>> {
+    fn part(&self, key: SessionKey) -> MutexGuard<'_, Part> {
         // The key is random; its last byte is no partition of the store.
         let part = &self.0[usize::from(key.0[15]) % PARTS];
         part.lock().unwrap_or_else(PoisonError::into_inner)
@@ -189,7 +193,7 @@ impl SessionBoard {
     ) -> Option<(SessionKey, Principal, Timestamp)> {
         self.find(tenant, id, |key, seen| {
             let created_at = seen.facts.created_at.filter(|_| !seen.has_ended)?;
-            Some((key, seen.facts.principal, created_at))
+            Some((key, seen.facts.owner.principal, created_at))
         })?
     }
 
@@ -214,7 +218,7 @@ impl SessionBoard {
 
 /// The memory of a session, made if it is new.
 fn remembered(
-    part: &mut HashMap<SessionKey, RememberedSession>,
+    part: &mut Part,
     key: SessionKey,
     at: i64,
     facts: impl FnOnce() -> Facts,
@@ -233,7 +237,7 @@ fn remembered(
         }
         Entry::Vacant(place) => {
             let facts = facts();
-            place.insert(RememberedSession {
+            place.insert(Box::new(RememberedSession {
                 began_at: facts.created_at.map_or(at, millis),
                 facts,
                 card: None,
@@ -241,8 +245,9 @@ fn remembered(
                 requests: 0,
                 calls: 0,
                 has_ended: false,
-                moments: VecDeque::new(),
-            })
+                // Most sessions are opened, and not used.
+                moments: VecDeque::with_capacity(1),
+            }))
         }
     }
 }
@@ -267,8 +272,8 @@ impl RememberedSession {
             is_session: facts.created_at.is_some(),
             revision: facts.revision.as_str().to_owned(),
             server: facts.server,
-            subject: facts.subject.to_string(),
-            client_id: facts.client_id.to_string(),
+            subject: facts.owner.subject.to_string(),
+            client_id: facts.owner.client_id.to_string(),
             client_name: card.map(|card| card.name.to_string()),
             client_version: card.and_then(|card| card.version.as_deref().map(str::to_owned)),
             began_at: self.began_at,

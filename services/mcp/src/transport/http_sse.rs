@@ -36,7 +36,6 @@ use portolan_protocol::{
 };
 
 use crate::{
-    caller::ClientName,
     error::{self, McpError},
     features::{dispatch, work::Work},
     limits::openings::StreamStart,
@@ -286,9 +285,6 @@ async fn initialize(
         let params = InitializeParams::read(&request.params).map_err(refuse)?;
         let call = context.initialize_call(params.revision, request);
         call.limit_request().await?;
-        if let Some(name) = ClientName::of(&params.client_info) {
-            state.client_names.insert(caller.principal, name);
-        }
         streamable_http::note_opened(context, &named.session.id, &params);
         let card = Card {
             negotiated: Some((params.revision, params.capabilities.bits())),

@@ -99,9 +99,6 @@ pub(crate) async fn initialize(
             draft,
             ..session.map_err(|_| McpError::Unavailable)?
         };
-        if let Some(name) = ClientName::of(&params.client_info) {
-            state.client_names.insert(context.caller.principal, name);
-        }
         note_opened(context, &session, &params);
         let id = session.to_wire(&state.keys, &context.caller, context.server.id);
         let body = jsonrpc::response(
@@ -120,7 +117,7 @@ pub(crate) async fn initialize(
     outcome.map_err(|error| error.answering(Revision::LATEST_LEGACY, Some(&request.id)))
 }
 
-/// Notes a new session for the people who look at sessions.
+/// Notes a new session for people, and the name of its client.
 pub(crate) fn note_opened(
     context: &RequestContext<'_>,
     session: &SessionId,
@@ -130,7 +127,9 @@ pub(crate) fn note_opened(
     let facts = || context.session_facts(params.revision, Some(session.created_at));
     board.used(session.key, context.now, facts);
     board.note(session.key, context.now, MomentKind::Opened, None);
-    if let Some(name) = ClientName::of(&params.client_info) {
+    let (names, principal) = (&context.state.client_names, context.caller.principal);
+    if let Some(name) = ClientName::again(&params.client_info, names.get(&principal).as_ref()) {
+        names.insert(principal, name.clone());
         board.introduced(session.key, name);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use portolan_cluster::{SessionKey, store::Principal};
 use portolan_model::{
     Id,
-    id::TenantId,
+    id::{TenantId, UserId},
     live_session::{LiveSession, MomentKind},
 };
 use portolan_protocol::revision::Revision;
@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::{Node, frame, rpc};
 use crate::{
+    caller::SessionOwner,
     live_sessions::{board::Facts, directory::SessionDirectory},
     session_replies,
     streams::services::StreamServices,
@@ -176,6 +177,11 @@ async fn a_session_beyond_the_list_can_be_ended() {
     let session = one.initialize("2025-11-25").await;
     let id = listed(&directory, one.tenant).await[0].id.clone();
     one.clock.advance(time::Duration::SECOND);
+    let other = Arc::new(SessionOwner {
+        principal: Principal([7; 16]),
+        subject: UserId::generate().into(),
+        client_id: "client-b".into(),
+    });
     for n in 0..1_000_u32 {
         let mut key = [0; 16];
         key[..4].copy_from_slice(&n.to_be_bytes());
@@ -185,9 +191,7 @@ async fn a_session_beyond_the_list_can_be_ended() {
             .used(SessionKey(key), one.clock.now(), || Facts {
                 tenant: one.tenant,
                 server: Id::generate(),
-                principal: Principal([7; 16]),
-                subject: "usr_other".into(),
-                client_id: "client-b".into(),
+                owner: Arc::clone(&other),
                 revision: Revision::V2025_11_25,
                 created_at: Some(one.clock.now()),
             });
