@@ -15,7 +15,7 @@ use crate::{
     access::Access,
     bare,
     figure::{Bar, Figure, Table, each},
-    load::{Connection, Load, permille},
+    load::{Connection, permille},
     process::{self, Server},
     scene::{Nodes, Place},
     streams::{self, Streams},
@@ -43,19 +43,16 @@ const IDLE: Duration = Duration::from_secs(10);
 /// Changes that are notified, one after the other.
 const CHANGES: usize = 3;
 
-/// Sessions that a node remembers for the people of a workspace (PLAY-8).
-const REMEMBERED: usize = 25_600;
-
-/// Sessions, each with a connection, of the requests before the first measure.
-const WARMING: usize = 16;
+/// Sessions of the first round, and of the second: a node remembers all of them for people (PLAY-8).
+const REMEMBERED: usize = 10_000;
 
 /// Idle sessions of a node.
 pub(crate) struct IdleSessions {
     count: usize,
     since: Instant,
     access: Access,
-    /// Bytes of the node before these sessions.
-    empty: f64,
+    /// Bytes that the second round added.
+    remembered: f64,
     before: Option<f64>,
 }
 
@@ -63,26 +60,28 @@ impl IdleSessions {
     /// A session is idle after a minute, and a node may take a while to notice.
     const IDLE: Duration = Duration::from_secs(80);
 
-    /// Opens the first ones, after the node has replied to as many requests. It remembers them for
-    /// people; once this memory is full, a session takes the place of another one.
+    /// Opens two rounds that a node remembers, and the first round of those beyond, which take the
+    /// place of others. A first round is what a node needs for so many sessions at a time.
     pub(crate) async fn open(nodes: &Nodes, count: usize) -> Result<Self> {
-        let access = nodes.access.at(nodes.address(Place::Sessions)?);
-        // What a node needs for requests is no part of a session.
-        let first = access.sessions(WARMING).await?;
-        let requests = first.iter().map(|session| access.list(session)).collect();
-        let mut load = Load::new(access.address, requests, "getPort");
-        load.run(count).await?;
-        drop(load);
-        tokio::time::sleep(Self::IDLE).await;
-        let empty = process::memory(nodes.process_id(Place::Sessions)?).await?;
-        access.sessions(count).await?;
-        Ok(Self {
+        let mut idle = Self {
             count,
             since: Instant::now(),
-            access,
-            empty,
+            access: nodes.access.at(nodes.address(Place::Sessions)?),
+            remembered: 0.0,
             before: None,
-        })
+        };
+        idle.round(REMEMBERED).await?;
+        let first = idle.settle(nodes).await?;
+        idle.round(REMEMBERED).await?;
+        idle.remembered = idle.settle(nodes).await? - first;
+        idle.round(count).await?;
+        Ok(idle)
+    }
+
+    async fn round(&mut self, count: usize) -> Result<()> {
+        self.access.sessions(count).await?;
+        self.since = Instant::now();
+        Ok(())
     }
 
     async fn settle(&self, nodes: &Nodes) -> Result<f64> {
@@ -93,9 +92,7 @@ impl IdleSessions {
     /// Waits until those are idle, and opens as many again.
     pub(crate) async fn open_again(&mut self, nodes: &Nodes) -> Result<()> {
         self.before = Some(self.settle(nodes).await?);
-        self.access.sessions(self.count).await?;
-        self.since = Instant::now();
-        Ok(())
+        self.round(self.count).await
     }
 
     /// Waits until these are idle too.
@@ -106,15 +103,18 @@ impl IdleSessions {
         let before = self.before.unwrap_or_default();
         let after = self.settle(nodes).await?;
         table.add(Figure {
-            what: format!("a session that a node remembers, {REMEMBERED} at most"),
-            seen: each(before - self.empty, self.count.min(REMEMBERED)).round(),
+            what: "an idle session that a node remembers".to_owned(),
+            seen: each(self.remembered, REMEMBERED).round(),
             unit: "B",
             bar: Bar::AtMost(MOST_REMEMBERED),
-            note: format!("{:+.1} MiB in all", (before - self.empty) / 1024.0 / 1024.0),
+            note: format!(
+                "{REMEMBERED} sessions after as many: {:+.0} KiB; the node remembers 25,600",
+                self.remembered / 1024.0
+            ),
         });
         let grown = each(after - before, self.count);
         table.add(Figure {
-            what: "an idle session beyond these, on the node".to_owned(),
+            what: "an idle session beyond these".to_owned(),
             // A page more or less is the allocator's.
             seen: grown.max(0.0).round(),
             unit: "B",
