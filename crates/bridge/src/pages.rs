@@ -1,5 +1,5 @@
-//! Memory of a small program: the allocator asks for huge pages, and each of the few threads would
-//! hold one or two of 2 MiB for some kilobytes.
+//! Memory of a small program: where the system gives huge pages unasked, each of the few threads
+//! would hold one or two of 2 MiB for some kilobytes.
 
 /// Whether the system may use huge pages for this process and for those that it starts from now on.
 /// A system without the setting leaves it as it is.

@@ -238,12 +238,16 @@ async fn measure_nodes(
     if wants(SceneName::Resume) {
         many::resume(&nodes, table).await?;
     }
+    let mut beside = None;
     if wants(SceneName::Streams) {
-        let beside = many::open_streams(&nodes, arguments.streams, table).await?;
-        many::listen_streams(&nodes, &beside, arguments.streams, table).await?;
+        beside = Some(many::open_streams(&nodes, arguments.streams, table).await?);
     }
+    // Before the listen streams, which are on the same node.
     if let Some(idle) = idle {
         idle.measure(&nodes, table).await?;
+    }
+    if let Some(beside) = beside {
+        many::listen_streams(&nodes, &beside, arguments.streams, table).await?;
     }
     // Last: a node is killed, and Redis is emptied.
     if wants(SceneName::Recovery) {
