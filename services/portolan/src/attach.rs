@@ -121,7 +121,11 @@ pub(crate) fn run(arguments: AttachArguments, environment: &Environment) -> Resu
         proxies: Proxies::read(|name| environment.get(name).cloned()),
         metrics: arguments.metrics,
     };
-    let runtime = lifecycle::runtime()?;
+    // One thread: a call wakes one task after the other, and the wake-up of another processor is
+    // a good part of its time.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let outcome = runtime.block_on(async {
         let _logs = portolan_telemetry::start(&LogConfig {
             filter: arguments.log,
