@@ -232,21 +232,15 @@ async fn measure_nodes(
     if wants(SceneName::Telling) {
         telling::measure(arguments, &nodes, teller.address, table).await?;
     }
-    if let Some(idle) = &mut idle {
-        idle.open_again(&nodes).await?;
+    // Before open streams: all nodes reload what they change.
+    if let Some(idle) = idle {
+        idle.measure(&nodes, table).await?;
     }
     if wants(SceneName::Resume) {
         many::resume(&nodes, table).await?;
     }
-    let mut beside = None;
     if wants(SceneName::Streams) {
-        beside = Some(many::open_streams(&nodes, arguments.streams, table).await?);
-    }
-    // Before the listen streams, which are on the same node.
-    if let Some(idle) = idle {
-        idle.measure(&nodes, table).await?;
-    }
-    if let Some(beside) = beside {
+        let beside = many::open_streams(&nodes, arguments.streams, table).await?;
         many::listen_streams(&nodes, &beside, arguments.streams, table).await?;
     }
     // Last: a node is killed, and Redis is emptied.

@@ -53,7 +53,6 @@ pub(crate) struct IdleSessions {
     access: Access,
     /// Bytes that the second round added.
     remembered: f64,
-    before: Option<f64>,
 }
 
 impl IdleSessions {
@@ -68,7 +67,6 @@ impl IdleSessions {
             since: Instant::now(),
             access: nodes.access.at(nodes.address(Place::Sessions)?),
             remembered: 0.0,
-            before: None,
         };
         idle.round(REMEMBERED).await?;
         let first = idle.settle(nodes).await?;
@@ -89,18 +87,10 @@ impl IdleSessions {
         process::memory(nodes.process_id(Place::Sessions)?).await
     }
 
-    /// Waits until those are idle, and opens as many again.
-    pub(crate) async fn open_again(&mut self, nodes: &Nodes) -> Result<()> {
-        self.before = Some(self.settle(nodes).await?);
-        self.round(self.count).await
-    }
-
-    /// Waits until these are idle too.
+    /// Waits until those are idle, opens as many again, and waits until these are idle too.
     pub(crate) async fn measure(mut self, nodes: &Nodes, table: &mut Table) -> Result<()> {
-        if self.before.is_none() {
-            self.open_again(nodes).await?;
-        }
-        let before = self.before.unwrap_or_default();
+        let before = self.settle(nodes).await?;
+        self.round(self.count).await?;
         let after = self.settle(nodes).await?;
         table.add(Figure {
             what: "an idle session that a node remembers".to_owned(),
