@@ -121,8 +121,7 @@ pub(crate) fn run(arguments: AttachArguments, environment: &Environment) -> Resu
         proxies: Proxies::read(|name| environment.get(name).cloned()),
         metrics: arguments.metrics,
     };
-    // One thread: a call wakes one task after the other, and the wake-up of another processor is
-    // a good part of its time.
+    // One thread passes calls on as fast as several, and wakes no other processor.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
