@@ -30,7 +30,8 @@ use tokio_util::sync::CancellationToken;
 /// This is well within the second that a revocation may take (AUTH-R9).
 pub(crate) const LAST_WORD: Duration = Duration::from_millis(400);
 
-/// The owner of sessions: the principal, and its names for people. All sessions of a token share it.
+/// The owner of sessions: the principal, and its names for people. The sessions of a token share
+/// it.
 #[derive(Debug)]
 pub(crate) struct SessionOwner {
     /// The owner, in the form that the cluster compares.

@@ -43,7 +43,8 @@ const IDLE: Duration = Duration::from_secs(10);
 /// Changes that are notified, one after the other.
 const CHANGES: usize = 3;
 
-/// Sessions of the first round, and of the second: a node remembers all of them for people (PLAY-8).
+/// Sessions of the first round, and of the second. A node remembers all of them for people
+/// (PLAY-8).
 const REMEMBERED: usize = 10_000;
 
 /// Idle sessions of a node.
