@@ -121,7 +121,7 @@ pub(crate) fn run(arguments: AttachArguments, environment: &Environment) -> Resu
         proxies: Proxies::read(|name| environment.get(name).cloned()),
         metrics: arguments.metrics,
     };
-    // One thread passes calls on as fast as several, and wakes no other processor.
+    // One thread, as in `connect`: calls one after the other take no longer.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
