@@ -31,9 +31,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri};
-use http_body::Body as _;
 use http_body_util::Full;
-use hyper::body::Incoming;
 use url::{Position, Url};
 
 pub use self::authorities::{Authorities, AuthoritiesError};
@@ -46,7 +44,7 @@ pub use crate::resolve::Network;
 use self::connect::Guard;
 use self::pool::{NoConnection, Pool, Tries};
 use self::spare::Spare;
-use self::wire::{Outgoing, Wire};
+use self::wire::{Outgoing, Wire, WireBody, WireError};
 use crate::address::{AddressRefusal, AddressRules};
 use crate::proxies::Proxies;
 use crate::tunnel::{self, Away, Tunnels};
@@ -391,7 +389,7 @@ impl Egress {
         headers: HeaderMap,
         body: Bytes,
         spare: Option<&Spare>,
-    ) -> Result<(http::Response<Incoming>, Wire), EgressError> {
+    ) -> Result<(http::Response<WireBody>, Wire), EgressError> {
         let pool = &self.inner.pool;
         let (spare, tries) = match spare {
             Some(spare) if is_repeatable(method) => (Some(spare), Tries::Two),
@@ -404,33 +402,32 @@ impl Egress {
         }
         let mut sent = Instant::now();
         while let Some(mut wire) = pool.take(url, sent, tries) {
-            let mut error = match wire.ask(request).await {
+            let failed = match wire.ask(request).await {
                 Ok(answer) => return Ok((answer, wire)),
-                Err(error) => error,
+                Err(failed) => failed,
             };
-            // No byte of the request was sent.
-            if let Some(unsent) = error.take_message() {
+            if let Some(unsent) = failed.unsent {
                 request = unsent;
                 sent = Instant::now();
                 continue;
             }
             match spare {
                 Some(spare)
-                    if sent.elapsed() < STALE_WITHIN && closed_before_answer(error.error()) =>
+                    if sent.elapsed() < STALE_WITHIN && closed_before_answer(&failed.error) =>
                 {
                     let (headers, body) = (spare.headers(), spare.body.clone());
                     request = assembled(method.clone(), url, headers, body)?;
                     // Once: what breaks on a new connection was not closed for its age.
                     break;
                 }
-                _ => return Err(EgressError::broken(error.into_error())),
+                _ => return Err(EgressError::broken(failed.error)),
             }
         }
         let connected = Box::pin(pool.connect(url, uri_of(url)?)).await;
         let mut wire = connected.map_err(|failure| not_connected(failure, url))?;
         match wire.ask(request).await {
             Ok(answer) => Ok((answer, wire)),
-            Err(error) => Err(EgressError::broken(error.into_error())),
+            Err(failed) => Err(EgressError::broken(failed.error)),
         }
     }
 
@@ -441,7 +438,7 @@ impl Egress {
         name: &str,
         url: &Url,
         mut request: Outgoing,
-    ) -> Result<(http::Response<Incoming>, Wire), EgressError> {
+    ) -> Result<(http::Response<WireBody>, Wire), EgressError> {
         let away = |_: Away| EgressError::Away {
             name: name.to_owned(),
         };
@@ -452,13 +449,13 @@ impl Egress {
         loop {
             let passage = self.inner.tunnels.passage(scope, name, &request).await;
             let mut wire = Wire::on(passage.map_err(away)?);
-            let mut error = match wire.ask(request).await {
+            let failed = match wire.ask(request).await {
                 Ok(answer) => return Ok((answer, wire)),
-                Err(error) => error,
+                Err(failed) => failed,
             };
-            match error.take_message() {
+            match failed.unsent {
                 Some(unsent) => request = unsent,
-                None => return Err(EgressError::broken(error.into_error())),
+                None => return Err(EgressError::broken(failed.error)),
             }
         }
     }
@@ -484,7 +481,7 @@ impl Egress {
 
 /// The head of an answer.
 struct Answered {
-    answer: http::Response<Incoming>,
+    answer: http::Response<WireBody>,
     /// The connection that brings the body.
     wire: Wire,
 }
@@ -550,7 +547,7 @@ fn assembled(
 /// body is read.
 async fn read_bounded(
     wire: &mut Wire,
-    mut body: Incoming,
+    mut body: WireBody,
     limit: usize,
 ) -> Result<Bytes, EgressError> {
     if body.size_hint().lower() > limit as u64 {
@@ -586,8 +583,11 @@ async fn read_bounded(
 
 /// True if the peer closed a connection without having sent a byte of an answer: what a kept-alive
 /// connection looks like whose idle time was over at the other end.
-fn closed_before_answer(error: &hyper::Error) -> bool {
-    error.is_incomplete_message() || error.is_canceled()
+fn closed_before_answer(error: &WireError) -> bool {
+    match error {
+        WireError::Own(error) => error.is_incomplete_message() || error.is_canceled(),
+        WireError::Tunnel(_) => false,
+    }
 }
 
 fn not_connected(failure: NoConnection, url: &Url) -> EgressError {
@@ -618,9 +618,9 @@ fn not_connected(failure: NoConnection, url: &Url) -> EgressError {
 }
 
 impl EgressError {
-    fn broken(error: hyper::Error) -> Self {
+    fn broken(error: impl Into<WireError>) -> Self {
         Self::Protocol {
-            source: Box::new(error),
+            source: Box::new(error.into()),
         }
     }
 

@@ -7,6 +7,8 @@
 //! A name belongs to a scope, a number that the caller chooses for each of its tenants. Only an
 //! [`Egress`](crate::egress::Egress) of that scope reaches the name (ADR 39).
 
+mod connection;
+
 use std::{
     collections::HashMap,
     fmt,
@@ -21,18 +23,15 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::{
-    body::Incoming,
-    client::conn::{
-        TrySendError,
-        http2::{Builder, SendRequest},
-    },
     rt::{Read, Write},
     upgrade::{OnUpgrade, Upgraded},
 };
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde::{Deserialize, Serialize};
 use tokio::{sync::watch, time::Instant};
 use url::Url;
+
+pub(crate) use self::connection::Unanswered;
+pub use self::connection::{TunnelBody, TunnelError};
 
 /// Protocol of the HTTP/1.1 `Upgrade` that opens a tunnel.
 pub const PROTOCOL: &str = "portolan-attach/1";
@@ -73,18 +72,12 @@ pub struct OfferState {
 const SUFFIX: &str = ".attached.invalid";
 /// Header with the session of a Streamable HTTP server.
 const SESSION: &str = "mcp-session-id";
-/// Interval of HTTP/2 pings, and the time for their answer.
-const PING: Duration = Duration::from_secs(10);
-const PONG: Duration = Duration::from_secs(10);
 /// How long a lost tunnel is expected back.
 const EXPECTED: Duration = Duration::from_secs(30);
 /// How long a new process expects the tunnels of others.
 const BEGINNING: Duration = Duration::from_secs(20);
 /// How long a request waits for an expected tunnel.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Receive windows: a large answer of one request does not stop the others.
-const STREAM_WINDOW: u32 = 512 * 1024;
-const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 /// Longest name.
 const LONGEST_NAME: usize = 40;
 
@@ -165,7 +158,7 @@ struct TunnelTable {
 
 struct HeldTunnel {
     instance: Box<str>,
-    sender: SendRequest<Full<Bytes>>,
+    requests: connection::Requests,
     running: AtomicUsize,
 }
 
@@ -210,8 +203,8 @@ impl Tunnels {
     /// Begins HTTP/2 on a connection and makes it a tunnel for `name`. `instance` names the program
     /// at its other end: it begins the ids of the program's sessions, followed by a dot.
     ///
-    /// Returns the tunnel, which exists until it is dropped, and the task of the connection, which
-    /// the caller runs.
+    /// Returns the tunnel, which exists until it is dropped, and a future that waits for the end of
+    /// the connection. When the tunnel is dropped, the connection ends with its last request.
     ///
     /// # Errors
     /// The peer does not speak HTTP/2.
@@ -221,25 +214,20 @@ impl Tunnels {
         name: &str,
         instance: &str,
         io: I,
-    ) -> hyper::Result<(
-        Tunnel,
-        impl Future<Output = hyper::Result<()>> + Send + use<I>,
-    )>
+    ) -> Result<
+        (
+            Tunnel,
+            impl Future<Output = Result<(), TunnelError>> + Send + use<I>,
+        ),
+        TunnelError,
+    >
     where
         I: Read + Write + Unpin + Send + 'static,
     {
-        let (sender, connection) = Builder::new(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .keep_alive_interval(PING)
-            .keep_alive_timeout(PONG)
-            .keep_alive_while_idle(true)
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
-            .handshake(io)
-            .await?;
+        let (requests, end) = connection::open(io).await?;
         let held = Arc::new(HeldTunnel {
             instance: instance.into(),
-            sender,
+            requests,
             running: AtomicUsize::new(0),
         });
         let place: TunnelKey = (scope, name.into());
@@ -257,7 +245,7 @@ impl Tunnels {
             place,
             held,
         };
-        Ok((tunnel, connection))
+        Ok((tunnel, end))
     }
 
     /// Chooses a tunnel for a request. One of a session goes to the program that has the session.
@@ -316,7 +304,7 @@ impl Tunnels {
             }
         }
         let open = state.held.get(place).into_iter().flatten();
-        let open: Vec<&Arc<HeldTunnel>> = open.filter(|held| !held.sender.is_closed()).collect();
+        let open: Vec<&Arc<HeldTunnel>> = open.filter(|held| !held.requests.is_closed()).collect();
         let of_session = instance.and_then(|id| open.iter().find(|held| *held.instance == *id));
         if let Some(held) = of_session {
             return (Some((Arc::clone(held), true)), is_expected);
@@ -352,8 +340,12 @@ impl Tunnel {
     ///
     /// # Errors
     /// The tunnel is lost.
-    pub async fn send(&self, request: Request<Full<Bytes>>) -> hyper::Result<Response<Incoming>> {
-        self.held.sender.clone().send_request(request).await
+    pub async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<TunnelBody>, TunnelError> {
+        let answered = self.held.requests.clone().ask(request).await;
+        answered.map_err(|unanswered| unanswered.error)
     }
 
     /// Number of requests that run on it.
@@ -379,22 +371,22 @@ impl Drop for Tunnel {
 /// The place of one request on a tunnel.
 pub(crate) struct Passage {
     held: Arc<HeldTunnel>,
-    sender: SendRequest<Full<Bytes>>,
+    requests: connection::Requests,
 }
 
 impl Passage {
     fn new(held: Arc<HeldTunnel>) -> Self {
         held.running.fetch_add(1, Ordering::Relaxed);
-        let sender = held.sender.clone();
-        Self { held, sender }
+        let requests = held.requests.clone();
+        Self { held, requests }
     }
 
-    /// Sends the request. If no byte of it was sent, it comes back with the error.
+    /// Sends the request and waits for the head of its answer.
     pub(crate) async fn ask(
         &mut self,
         request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
-        self.sender.try_send_request(request).await
+    ) -> Result<Response<TunnelBody>, Unanswered> {
+        self.requests.ask(request).await
     }
 }
 

@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use http::Method;
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
 use portolan_net::egress::{
     AllowedDestination, Authorities, Egress, EgressError, EgressPolicy, EgressRequest, Phase,
     RedirectFault, Redirects, parse_url,
@@ -578,6 +580,31 @@ async fn a_body_is_read_piece_by_piece_and_its_connection_serves_again() {
     assert!(answer.piece().await.unwrap().is_none(), "and stays so");
     let again = client.send(get(address, "/")).await.unwrap();
     assert_eq!(again.body, "again");
+}
+
+#[tokio::test]
+async fn a_body_of_known_length_ends_with_its_last_frame_and_its_connection_serves_again() {
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        // One connection, and no other.
+        let (mut stream, _) = socket.accept().await.unwrap();
+        for text in ["first", "again"] {
+            read_request(&mut stream).await.unwrap();
+            stream.write_all(&whole(text)).await.unwrap();
+        }
+        std::future::pending::<()>().await;
+    });
+    let client = egress(address);
+    let mut answer = client.open(get(address, "/")).await.unwrap();
+    assert!(!answer.is_end_stream());
+    assert_eq!(answer.size_hint().exact(), Some(5));
+    let frame = answer.frame().await.unwrap().unwrap();
+    assert_eq!(frame.into_data().unwrap(), "first");
+    assert!(answer.is_end_stream(), "without one more read");
+    let again = client.send(get(address, "/")).await.unwrap();
+    assert_eq!(again.body, "again", "while the first answer is still there");
+    assert!(answer.frame().await.is_none());
 }
 
 #[tokio::test]

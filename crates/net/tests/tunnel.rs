@@ -8,7 +8,10 @@
 
 use std::{
     convert::Infallible,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -21,7 +24,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use portolan_net::{
     egress::{Egress, EgressError, EgressPolicy, EgressRequest},
     listen::{self, ListenLimits, Shutdown},
-    tunnel::{self, Tunnel},
+    tunnel::{self, Tunnel, TunnelError},
 };
 use tokio::{
     net::TcpStream,
@@ -240,6 +243,100 @@ async fn a_lost_program_is_expected_for_a_while_and_a_server_without_one_is_away
     sleep(Duration::from_secs(1)).await;
     let _back = open(&egress, OURS, "office", "one", "back").await;
     assert!(waiting.await.unwrap().starts_with("back"));
+}
+
+/// Also requests larger than the window of a stream, and beside requests that are given up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn requests_of_many_tasks_at_a_time_are_all_answered() {
+    const TASKS: usize = 32;
+    const REQUESTS: usize = 400;
+    let egress = egress();
+    let _tunnel = open(&egress, OURS, "office", "one", "hello").await;
+    let tasks = (0..TASKS).map(|task| {
+        let ours = egress.within(OURS);
+        tokio::spawn(async move {
+            for turn in 0..REQUESTS {
+                let mut request = EgressRequest::new(Method::POST, address("office"));
+                request.timeout = Duration::from_secs(8);
+                // Now and then more than the window of a stream.
+                let size = if turn % 50 == 0 { 100_000 } else { task * 10 };
+                request.body = vec![b'x'; size].into();
+                let expected = format!("hello office.attached.invalid /mcp {size}");
+                if turn % 7 == 3 {
+                    // Given up before it was polled twice.
+                    let given_up = ours.send(request.clone());
+                    tokio::select! {
+                        biased;
+                        answer = given_up => assert_eq!(answer.unwrap().body, expected),
+                        () = std::future::ready(()) => {}
+                    }
+                }
+                assert_eq!(said(&ours, request).await, expected);
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_answers_no_ping_loses_its_connection() {
+    let egress = egress();
+    let (node, _silent) = tokio::io::duplex(64 * 1024);
+    let begun = Instant::now();
+    let io = TokioIo::new(node);
+    let opened = egress.tunnels().open(OURS, "office", "one", io).await;
+    let (_tunnel, end) = opened.unwrap();
+    let ours = egress.within(OURS);
+    let mut request = EgressRequest::get(address("office"));
+    request.timeout = Duration::from_secs(60);
+    let (ended, running) = tokio::join!(end, ours.send(request));
+    assert!(matches!(ended, Err(TunnelError::Silent)), "{ended:?}");
+    assert_eq!(begun.elapsed().as_secs(), 20);
+    let running = running.unwrap_err();
+    assert!(
+        matches!(running, EgressError::Protocol { .. }),
+        "{running:?}"
+    );
+    let away = ours.send(EgressRequest::get(address("office"))).await;
+    let text = away.unwrap_err().to_string();
+    assert!(text.starts_with("office is not attached"), "{text}");
+}
+
+/// A node stops to wait for a connection when its key is replaced.
+#[tokio::test]
+async fn a_request_that_runs_outlives_the_wait_for_the_end_of_its_connection() {
+    let egress = egress();
+    let (node, program) = tokio::io::duplex(64 * 1024);
+    let (began, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (begins, goes) = (Arc::clone(&began), Arc::clone(&go));
+    let served = tokio::spawn(async move {
+        let service = service_fn(move |_: Request<Incoming>| {
+            let (begins, goes) = (Arc::clone(&begins), Arc::clone(&goes));
+            async move {
+                begins.notify_one();
+                goes.notified().await;
+                Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("done"))))
+            }
+        });
+        http2::Builder::new(TokioExecutor::new())
+            .serve_connection(TokioIo::new(program), service)
+            .await
+    });
+    let io = TokioIo::new(node);
+    let opened = egress.tunnels().open(OURS, "office", "one", io).await;
+    let (tunnel, end) = opened.unwrap();
+    let ours = egress.within(OURS);
+    let running =
+        tokio::spawn(async move { said(&ours, EgressRequest::get(address("office"))).await });
+    began.notified().await;
+    drop((tunnel, end));
+    assert_eq!(egress.tunnels().count(), 0);
+    go.notify_one();
+    assert_eq!(running.await.unwrap(), "done");
+    // Nothing is left to run, so the connection ends.
+    served.await.unwrap().unwrap();
 }
 
 #[tokio::test]

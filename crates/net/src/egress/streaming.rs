@@ -1,16 +1,24 @@
 //! Answers that are read while they arrive: event streams.
 
-use std::sync::atomic::AtomicU8;
+use std::{
+    pin::Pin,
+    sync::atomic::AtomicU8,
+    task::{Context, Poll, ready},
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use hyper::body::Incoming;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
 use url::Url;
 
-use super::{Answered, Egress, EgressError, EgressRequest, EgressResponse, Phase, wire::Wire};
+use super::{
+    Answered, Egress, EgressError, EgressRequest, EgressResponse, Phase,
+    wire::{Wire, WireBody},
+};
 
-/// An answer whose head has arrived. Dropping it closes the connection, so that the peer can stop
-/// sending.
+/// An answer whose head has arrived, and the body of it. Dropping it before its end closes the
+/// connection, so that the peer can stop sending.
 #[derive(Debug)]
 pub struct EgressStream {
     /// Status.
@@ -19,7 +27,7 @@ pub struct EgressStream {
     pub headers: HeaderMap,
     /// The URL that answered, after redirects.
     pub final_url: Url,
-    body: Incoming,
+    body: WireBody,
     limit: usize,
     /// Until the body is at its end; then others use it.
     wire: Option<Wire>,
@@ -64,21 +72,12 @@ impl EgressStream {
     /// # Errors
     /// [`EgressError::Protocol`] if the connection broke.
     pub async fn piece(&mut self) -> Result<Option<Bytes>, EgressError> {
-        loop {
-            let Some(wire) = &mut self.wire else {
-                return Ok(None);
-            };
-            let Some(frame) = wire.frame(&mut self.body).await else {
-                if let Some(wire) = self.wire.take() {
-                    self.egress.inner.pool.put(&self.final_url, wire);
-                }
-                return Ok(None);
-            };
-            let frame = frame.map_err(EgressError::broken)?;
-            if let Ok(data) = frame.into_data() {
+        while let Some(frame) = self.frame().await {
+            if let Ok(data) = frame?.into_data() {
                 return Ok(Some(data));
             }
         }
+        Ok(None)
     }
 
     /// Reads what is left as one body, within the limit of the request.
@@ -97,5 +96,41 @@ impl EgressStream {
             body,
             final_url: self.final_url,
         })
+    }
+
+    /// The body is at its end: others may use the connection.
+    fn give_back(&mut self) {
+        if let Some(wire) = self.wire.take() {
+            self.egress.inner.pool.put(&self.final_url, wire);
+        }
+    }
+}
+
+impl Body for EgressStream {
+    type Data = Bytes;
+    type Error = EgressError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, EgressError>>> {
+        let this = self.get_mut();
+        let Some(wire) = &mut this.wire else {
+            return Poll::Ready(None);
+        };
+        let frame = ready!(wire.poll_frame(&mut this.body, cx));
+        // A reader that sees the end with the last frame does not ask again.
+        if frame.is_none() || this.body.is_end_stream() {
+            this.give_back();
+        }
+        Poll::Ready(frame.map(|frame| frame.map_err(EgressError::broken)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.wire.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

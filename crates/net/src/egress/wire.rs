@@ -11,26 +11,62 @@ use std::{
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body::{Body as _, Frame};
-use http_body_util::{BodyExt as _, Full};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::Full;
 use hyper::{
     body::Incoming,
-    client::conn::{
-        TrySendError,
-        http1::{Builder, Connection, SendRequest},
-    },
+    client::conn::http1::{Builder, Connection, SendRequest},
     rt::Write as _,
 };
 use hyper_rustls::MaybeHttpsStream;
 use tokio::task::coop::unconstrained;
 
 use super::connect::GuardedStream;
-use crate::tunnel::Passage;
+use crate::tunnel::{Passage, TunnelBody, TunnelError};
 
 type Stream = MaybeHttpsStream<GuardedStream>;
 
 /// Outgoing request.
 pub(super) type Outgoing = Request<Full<Bytes>>;
+
+/// Body of an answer, to be read with [`Wire::frame`].
+#[derive(Debug)]
+pub(super) enum WireBody {
+    Own(Incoming),
+    Tunnel(TunnelBody),
+}
+
+/// Why an exchange broke.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WireError {
+    #[error(transparent)]
+    Own(#[from] hyper::Error),
+    #[error(transparent)]
+    Tunnel(#[from] TunnelError),
+}
+
+/// A request without an answer.
+pub(super) struct Unanswered {
+    pub(super) error: WireError,
+    /// The request, if no byte of it was sent.
+    pub(super) unsent: Option<Outgoing>,
+}
+
+impl WireBody {
+    pub(super) fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Own(body) => body.is_end_stream(),
+            Self::Tunnel(body) => body.is_end_stream(),
+        }
+    }
+
+    pub(super) fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Own(body) => body.size_hint(),
+            Self::Tunnel(body) => body.size_hint(),
+        }
+    }
+}
 
 /// A connection. Dropping it closes it, even while an exchange runs.
 pub(super) struct Wire(WireKind);
@@ -66,46 +102,71 @@ impl Wire {
         Self(WireKind::Tunnel(passage))
     }
 
-    /// Sends a request and waits for the head of its answer. If no byte of it was sent, the request
-    /// comes back with the error. A caller that drops the future must drop the wire.
+    /// Sends a request and waits for the head of its answer. A caller that drops the future must
+    /// drop the wire.
     pub(super) async fn ask(
         &mut self,
         request: Outgoing,
-    ) -> Result<Response<Incoming>, TrySendError<Outgoing>> {
+    ) -> Result<Response<WireBody>, Unanswered> {
         let ends = match &mut self.0 {
             WireKind::Own(ends) => &mut **ends,
-            WireKind::Tunnel(passage) => return Box::pin(passage.ask(request)).await,
+            WireKind::Tunnel(passage) => {
+                return match Box::pin(passage.ask(request)).await {
+                    Ok(answer) => Ok(answer.map(WireBody::Tunnel)),
+                    Err(failed) => Err(Unanswered {
+                        error: failed.error.into(),
+                        unsent: failed.unsent,
+                    }),
+                };
+            }
         };
         // Nothing makes it ready but the connection, which is moved right before each look: it
         // needs no waker, and no part in what a task may do at a stretch, because only a waker
         // would tell that there is more.
         let mut answer = pin!(unconstrained(ends.sender.try_send_request(request)));
-        poll_fn(|cx| {
+        let answered = poll_fn(|cx| {
             ends.advance(cx);
             answer.as_mut().poll(&mut unheard())
-        })
-        .await
+        });
+        match answered.await {
+            Ok(answer) => Ok(answer.map(WireBody::Own)),
+            Err(mut failed) => Err(Unanswered {
+                unsent: failed.take_message(),
+                error: failed.into_error().into(),
+            }),
+        }
     }
 
     /// Reads the next frame of the body. The future may be dropped and the call repeated without
     /// loss.
     pub(super) async fn frame(
         &mut self,
-        body: &mut Incoming,
-    ) -> Option<hyper::Result<Frame<Bytes>>> {
-        let ends = match &mut self.0 {
-            WireKind::Own(ends) => &mut **ends,
-            WireKind::Tunnel(_) => return body.frame().await,
-        };
-        poll_fn(|cx| {
-            let come = Pin::new(&mut *body).poll_frame(&mut unheard());
-            if come.is_ready() {
-                return come;
+        body: &mut WireBody,
+    ) -> Option<Result<Frame<Bytes>, WireError>> {
+        poll_fn(|cx| self.poll_frame(body, cx)).await
+    }
+
+    /// Polls for the next frame of the body.
+    pub(super) fn poll_frame(
+        &mut self,
+        body: &mut WireBody,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, WireError>>> {
+        let body = match body {
+            WireBody::Own(body) => body,
+            WireBody::Tunnel(body) => {
+                let frame = Pin::new(body).poll_frame(cx);
+                return frame.map(|frame| frame.map(|frame| frame.map_err(WireError::from)));
             }
+        };
+        let mut frame = Pin::new(&mut *body).poll_frame(&mut unheard());
+        if frame.is_pending()
+            && let WireKind::Own(ends) = &mut self.0
+        {
             ends.advance(cx);
-            Pin::new(&mut *body).poll_frame(&mut unheard())
-        })
-        .await
+            frame = Pin::new(body).poll_frame(&mut unheard());
+        }
+        frame.map(|frame| frame.map(|frame| frame.map_err(WireError::from)))
     }
 
     /// Checks a connection before it is kept, and now and then while it is: true if it can take a
