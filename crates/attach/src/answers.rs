@@ -1,17 +1,24 @@
 //! Answers to requests of a node.
 
+use std::convert::Infallible;
+
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
+use http_body::Body;
+use http_body_util::{BodyExt as _, Full, combinators::UnsyncBoxBody};
+use portolan_net::egress::EgressError;
 
-/// Body of an answer.
-pub type AnswerBody = BoxBody<Bytes, hyper::Error>;
+/// Most bytes of a message in either direction.
+pub(crate) const LARGEST_MESSAGE: usize = 16 * 1024 * 1024;
+
+/// Body of an answer. Only one that a server sends can break.
+pub type AnswerBody = UnsyncBoxBody<Bytes, EgressError>;
 
 /// A whole body.
-pub(crate) fn full(body: impl Into<Bytes>) -> AnswerBody {
+fn full(body: impl Into<Bytes>) -> AnswerBody {
     Full::new(body.into())
         .map_err(|never| match never {})
-        .boxed()
+        .boxed_unsync()
 }
 
 fn with_type(status: StatusCode, kind: &'static str, body: AnswerBody) -> Response<AnswerBody> {
@@ -40,7 +47,11 @@ pub(crate) fn empty(status: StatusCode) -> Response<AnswerBody> {
 }
 
 /// An event stream.
-pub(crate) fn events(body: AnswerBody) -> Response<AnswerBody> {
+pub(crate) fn events<B>(body: B) -> Response<AnswerBody>
+where
+    B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+{
+    let body = body.map_err(|never| match never {}).boxed_unsync();
     let mut response = with_type(StatusCode::OK, "text/event-stream", body);
     response
         .headers_mut()

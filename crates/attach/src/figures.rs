@@ -199,7 +199,7 @@ impl Running {
                 let _running = &self;
                 error
             })
-            .boxed()
+            .boxed_unsync()
         })
     }
 }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use portolan_net::{listen::BindError, tunnel::NodeState};
+use portolan_net::{egress::EgressSetupError, listen::BindError, tunnel::NodeState};
 use tokio::{sync::Notify, time::sleep};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -34,8 +34,8 @@ const SEARCHES: u32 = 20;
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     /// The TLS stack refuses its own defaults.
-    #[error("the TLS client could not be set up: {0}")]
-    Tls(Box<dyn std::error::Error + Send + Sync>),
+    #[error("{0}")]
+    Tls(#[from] EgressSetupError),
     /// The first connection was refused for good.
     #[error("not attached: {0}")]
     Refused(String),

@@ -87,8 +87,7 @@ impl fmt::Debug for Options {
 /// # Errors
 /// [`AttachError`], in words for the person who runs the program.
 pub async fn run(options: Options, stop: CancellationToken) -> Result<(), AttachError> {
-    let outward = Outward::new(&options.authorities, &options.proxies)
-        .map_err(|error| AttachError::Tls(error.into()))?;
+    let outward = Outward::new(&options.authorities, &options.proxies)?;
     let instance = random_id();
     let figures = Figures::new();
     let offer = match options.target {
@@ -96,9 +95,14 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Attach
             OfferedServer::Stdio(Stdio::start(line, instance.clone(), Arc::clone(&figures)))
         }
         Target::Url(url) => {
-            OfferedServer::Forward(Forward::new(outward.client(), url, instance.clone()))
+            let authorities = options.authorities.clone();
+            let proxies = &options.proxies;
+            OfferedServer::Forward(Forward::new(url, authorities, proxies, instance.clone())?)
         }
-        Target::Api(source) => OfferedServer::Api(Api::load(source, &options.authorities).await?),
+        Target::Api(source) => {
+            let api = Api::load(source, &options.authorities).await?;
+            OfferedServer::Api(Box::new(api))
+        }
     };
     let offer = Arc::new(offer);
     let keeper = Keeper::new(

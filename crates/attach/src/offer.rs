@@ -23,7 +23,7 @@ pub enum OfferedServer {
     /// A server with an address.
     Forward(Forward),
     /// An HTTP API.
-    Api(Api),
+    Api(Box<Api>),
 }
 
 impl OfferedServer {

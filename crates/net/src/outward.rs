@@ -5,29 +5,20 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use http::Uri;
-use http_body_util::combinators::BoxBody;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
-use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
-    rt::{TokioExecutor, TokioIo},
-};
+use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
 use tokio::net::TcpStream;
 use tower::Service as _;
 
 use crate::{
-    egress::Authorities,
+    egress::{Authorities, EgressSetupError},
     proxies::{Proxied, Proxies},
 };
 
 /// The longest time of a name look-up, TCP connection and TLS handshake together.
 const CONNECT: Duration = Duration::from_secs(15);
 
-/// Body of a request that [`Outward::client`] sends.
-pub type OutwardBody = BoxBody<Bytes, hyper::Error>;
-/// A client with kept connections, for streamed bodies in both directions.
-pub type OutwardClient = Client<HttpsConnector<Proxied<HttpConnector>>, OutwardBody>;
 /// A connection, with TLS for an `https` address.
 pub type OutwardStream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
@@ -65,10 +56,11 @@ impl Outward {
     ///
     /// # Errors
     /// The TLS stack refuses its own defaults.
-    pub fn new(authorities: &Authorities, proxies: &Proxies) -> Result<Self, rustls::Error> {
+    pub fn new(authorities: &Authorities, proxies: &Proxies) -> Result<Self, EgressSetupError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let tls = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
+            .with_safe_default_protocol_versions()
+            .map_err(EgressSetupError::Tls)?
             .with_root_certificates(authorities.with_the_machines())
             .with_no_client_auth();
         let mut http = HttpConnector::new();
@@ -92,10 +84,5 @@ impl Outward {
             Ok(connected) => connected.map_err(OutwardError::Connect),
             Err(_elapsed) => Err(OutwardError::Timeout),
         }
-    }
-
-    /// A client that keeps connections.
-    pub fn client(&self) -> OutwardClient {
-        Client::builder(TokioExecutor::new()).build(self.0.clone())
     }
 }

@@ -13,9 +13,8 @@ use super::{
     events::Events,
     session::{Envelope, Priming, Session},
 };
+use crate::answers::LARGEST_MESSAGE;
 
-/// Largest message, in bytes.
-pub(super) const LARGEST_MESSAGE: usize = 16 * 1024 * 1024;
 /// How long the command may take for its first answer: `npx` may have to fetch it.
 const FIRST_ANSWER: Duration = Duration::from_secs(120);
 /// The revision without sessions.

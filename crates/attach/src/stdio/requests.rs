@@ -11,12 +11,12 @@ use tokio::time::{Instant, timeout};
 
 use super::{
     Inner, PRIMED, Stdio,
-    era::{Era, LARGEST_MESSAGE, MODERN, first_answer},
+    era::{Era, MODERN, first_answer},
     events::Events,
     processes::{PATIENCE, Unavailable},
     session::{Envelope, NotSent, Priming, Session},
 };
-use crate::answers::{AnswerBody, empty, events as event_stream, json, text};
+use crate::answers::{AnswerBody, LARGEST_MESSAGE, empty, events as event_stream, json, text};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -154,7 +154,7 @@ impl Stdio {
                 session.forget(&id);
             }
         }));
-        Ok(event_stream(reader.boxed()))
+        Ok(event_stream(reader))
     }
 
     async fn modern_session(&self) -> Result<Arc<Session>, Refused> {
@@ -200,12 +200,12 @@ impl Stdio {
         };
         session.touch();
         let Some(last) = request.headers().get(&LAST_EVENT) else {
-            return Ok(event_stream(session.beside.read_on().boxed()));
+            return Ok(event_stream(session.beside.read_on()));
         };
         let found = last.to_str().ok().and_then(|last| session.stream(last));
         let (events, seq) = found
             .ok_or_else(|| refused(StatusCode::NOT_FOUND, "This stream is not kept any more."))?;
-        Ok(event_stream(events.read(seq).boxed()))
+        Ok(event_stream(events.read(seq)))
     }
 
     fn delete(&self, request: &Request<Incoming>) -> Result<Response<AnswerBody>, Refused> {
@@ -287,5 +287,5 @@ fn not_sent(error: NotSent) -> Refused {
 }
 
 fn stream(events: Arc<Events>) -> Response<AnswerBody> {
-    event_stream(events.read(0).boxed())
+    event_stream(events.read(0))
 }
