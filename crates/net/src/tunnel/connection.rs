@@ -1,8 +1,8 @@
 //! The HTTP/2 connection of a tunnel, as the client sees it.
 //!
-//! A request wakes the task of the connection once, which writes its head and its body together; the
-//! answer wakes the task that waits for it. hyper's client is not used: it has a task more on each
-//! way, and writes the head before the body (ADR 62).
+//! A request wakes the task of the connection once, which writes its head and its body together.
+//! The answer wakes the task that waits for it. hyper's client is not used: it has a task more on
+//! each way, and writes the head before the body (ADR 62).
 
 use std::{
     fmt,
