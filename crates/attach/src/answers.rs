@@ -8,7 +8,7 @@ use http_body::Body;
 use http_body_util::{BodyExt as _, Full, combinators::UnsyncBoxBody};
 use portolan_net::egress::EgressError;
 
-/// Most bytes of a message in either direction.
+/// Most bytes of a message for the server, and of the first answer of a command.
 pub(crate) const LARGEST_MESSAGE: usize = 16 * 1024 * 1024;
 
 /// Body of an answer. Only one that a server sends can break.

@@ -304,7 +304,7 @@ async fn a_program_that_answers_no_ping_loses_its_connection() {
     assert!(text.starts_with("office is not attached"), "{text}");
 }
 
-/// A node stops to wait for a connection when its key is replaced.
+/// A node stops waiting for the end of a connection when its key is replaced.
 #[tokio::test]
 async fn a_request_that_runs_outlives_the_wait_for_the_end_of_its_connection() {
     let egress = egress();

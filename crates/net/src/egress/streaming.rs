@@ -1,4 +1,4 @@
-//! Answers that are read while they arrive: event streams.
+//! Answers that are read while they arrive, such as event streams.
 
 use std::{
     pin::Pin,

@@ -22,7 +22,7 @@ use hyper_rustls::MaybeHttpsStream;
 use tokio::task::coop::unconstrained;
 
 use super::connect::GuardedStream;
-use crate::tunnel::{Passage, TunnelBody, TunnelError};
+use crate::tunnel::{Passage, TunnelBody, TunnelError, Unanswered};
 
 type Stream = MaybeHttpsStream<GuardedStream>;
 
@@ -43,13 +43,6 @@ pub(super) enum WireError {
     Own(#[from] hyper::Error),
     #[error(transparent)]
     Tunnel(#[from] TunnelError),
-}
-
-/// A request without an answer.
-pub(super) struct Unanswered {
-    pub(super) error: WireError,
-    /// The request, if no byte of it was sent.
-    pub(super) unsent: Option<Outgoing>,
 }
 
 impl WireBody {
@@ -107,7 +100,7 @@ impl Wire {
     pub(super) async fn ask(
         &mut self,
         request: Outgoing,
-    ) -> Result<Response<WireBody>, Unanswered> {
+    ) -> Result<Response<WireBody>, Unanswered<WireError>> {
         let ends = match &mut self.0 {
             WireKind::Own(ends) => &mut **ends,
             WireKind::Tunnel(passage) => {

@@ -48,9 +48,9 @@ pub enum TunnelError {
     Silent,
 }
 
-/// A request without an answer.
-pub(crate) struct Unanswered {
-    pub(crate) error: TunnelError,
+/// A request without an answer, and why.
+pub(crate) struct Unanswered<E = TunnelError> {
+    pub(crate) error: E,
     /// The request, if no byte of it was sent.
     pub(crate) unsent: Option<Request<Full<Bytes>>>,
 }
